@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything of the C++ API.
+#pragma once
+
+#include "moeperm/context.hpp"                   // IWYU pragma: export
+#include "moeperm/dtype.hpp"                     // IWYU pragma: export
+#include "moeperm/permute_with_routing_map.hpp"  // IWYU pragma: export
+#include "moeperm/row_map.hpp"                   // IWYU pragma: export
+#include "moeperm/status.hpp"                    // IWYU pragma: export
+#include "moeperm/tensor.hpp"                    // IWYU pragma: export
