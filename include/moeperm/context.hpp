@@ -28,6 +28,9 @@ class MOEPERM_EXPORT Context {
   // Never throws. What is wrong with the options or the environment variables is kept in
   // status(), which every operator called with this context returns.
   explicit Context(const ContextOptions& options = {}) noexcept;
+  Context(const Context&) noexcept = default;
+  Context& operator=(const Context&) noexcept = default;
+  ~Context() = default;
 
   // The context of calls that name none: made on first use from the environment variables.
   static const Context& Default() noexcept;

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every error text of the library, in one place: operand, place and both values in each.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "moeperm/dtype.hpp"
+#include "moeperm/status.hpp"
+
+namespace moeperm::msg {
+
+// Views.
+Status BadView(std::string_view name);
+Status WrongRank(std::string_view name, int rank, int want);
+Status WrongDType(std::string_view name, DType dtype, std::string_view allowed);
+Status DTypesDiffer(std::string_view name, DType dtype, std::string_view other, DType want);
+Status NegativeDim(std::string_view name, int dim, std::int64_t size);
+Status TooLarge(std::string_view name, std::span<const std::int64_t> shape);
+Status TooMany(std::string_view name, int dim, std::int64_t size, std::int64_t limit);
+Status NullData(std::string_view name, std::span<const std::int64_t> shape);
+Status Misaligned(std::string_view name, DType dtype);
+Status SelfOverlap(std::string_view name, std::span<const std::int64_t> shape,
+                   std::span<const std::int64_t> strides);
+Status Overlap(std::string_view output, std::string_view other);
+Status DimMismatch(std::string_view name, int dim, std::int64_t size, std::int64_t want,
+                   std::string_view why);
+
+// Presence.
+Status Missing(std::string_view name, std::string_view because);
+Status Unexpected(std::string_view name, std::string_view because);
+Status NothingToDo(std::string_view outputs);
+
+// Attributes.
+Status Negative(std::string_view name, std::int64_t value);
+Status NotPositive(std::string_view name, std::int64_t value);
+Status AboveLimit(std::string_view name, std::int64_t value, std::int64_t limit);
+// `row_bytes`: bytes of a row's elements, to say what the rows would take; 0 where unknown.
+Status CapacityAboveTokens(std::int64_t capacity, std::int64_t tokens, std::int64_t experts,
+                           std::int64_t row_bytes);
+Status RowsNotMultiple(std::int64_t rows, std::int64_t experts);
+Status SlotsNotMultiple(std::int64_t slots, std::int64_t tokens);
+Status TooManySlots(std::int64_t tokens, std::int64_t top_k);
+Status TooManyRoutes(std::int64_t routes, std::int64_t limit);
+Status RowMapShape(std::string_view name, int dim, std::int64_t size, std::string_view what,
+                   std::int64_t want);
+
+// Values.
+Status RouteCount(std::int64_t token, std::int64_t routes, std::int64_t top_k);
+Status RowOutOfRange(std::int64_t slot, std::int64_t row, std::int64_t rows);
+Status TokenOutOfRange(std::int64_t row, std::int64_t token, std::int64_t tokens);
+
+// Contexts.
+Status BadThreadCount(std::string_view source, std::string_view value, int limit);
+Status UnknownIsa(std::string_view source, std::string_view value, std::string_view available);
+
+// Failures.
+Status OutOfMemory(std::uint64_t bytes);
+Status Internal(std::string_view what);
+
+}  // namespace moeperm::msg

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/parallel.hpp"
+
+#include <tbb/blocked_range.h>
+#include <tbb/global_control.h>
+#include <tbb/info.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <optional>
+
+#include "base/fp_environment.hpp"
+
+namespace moeperm {
+
+int DefaultThreadCount() { return tbb::info::default_concurrency(); }
+
+struct ThreadPool::Arena {
+  explicit Arena(int num_threads) : arena(num_threads) {
+    // oneTBB starts at most as many workers as there are processors unless told otherwise.
+    if (num_threads > DefaultThreadCount()) {
+      limit.emplace(tbb::global_control::max_allowed_parallelism,
+                    static_cast<std::size_t>(num_threads));
+    }
+  }
+  std::optional<tbb::global_control> limit;
+  tbb::task_arena arena;
+};
+
+ThreadPool::ThreadPool(int num_threads)
+    : num_threads_(num_threads),
+      arena_(num_threads > 1 ? std::make_unique<Arena>(num_threads) : nullptr) {}
+
+ThreadPool::~ThreadPool() = default;
+
+void ThreadPool::Run(int count, const std::function<void(int)>& task) const {
+  if (count <= 0) return;
+  if (count == 1 || arena_ == nullptr) {
+    const DefaultFpEnvironment environment;
+    for (int i = 0; i < count; ++i) task(i);
+    return;
+  }
+  arena_->arena.execute([&] {
+    tbb::parallel_for(
+        tbb::blocked_range<int>(0, count, 1),
+        [&](const tbb::blocked_range<int>& range) {
+          const DefaultFpEnvironment environment;
+          for (int i = range.begin(); i < range.end(); ++i) task(i);
+        },
+        tbb::simple_partitioner());
+  });
+}
+
+}  // namespace moeperm

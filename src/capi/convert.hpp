@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the structs of the C ABI to those of the C++ API and back. A new operator is a Face of its
+// args, one Give of its specs, and its functions in capi.cpp.
+#pragma once
+
+#include "capi/struct_size.hpp"
+#include "moeperm/moeperm.h"
+#include "moeperm/moeperm.hpp"
+
+namespace moeperm::capi {
+
+enum class Outputs { kNeeded, kIgnored };  // ignored: by the infer functions
+
+// Face<struct of the C ABI>::Cpp is its C++ twin, Convert fills that.
+template <class T>
+struct Face;
+
+// NOLINTBEGIN(bugprone-macro-parentheses): types
+#define MOEPERM_FACE(c_type, cpp_type, last_field_of_first_version)           \
+  MOEPERM_FIRST_VERSION_ENDS_WITH(c_type, last_field_of_first_version);       \
+  template <>                                                                 \
+  struct Face<c_type> {                                                       \
+    using Cpp = cpp_type;                                                     \
+    static Status Convert(const c_type& from, cpp_type* to, Outputs outputs); \
+  }
+// NOLINTEND(bugprone-macro-parentheses)
+
+MOEPERM_FACE(moeperm_context_options, ContextOptions, isa);
+MOEPERM_FACE(moeperm_row_map_options, RowMapOptions, num_rows);
+MOEPERM_FACE(moeperm_permute_with_routing_map_args, PermuteWithRoutingMapArgs, expert_offsets);
+MOEPERM_FACE(moeperm_permute_with_routing_map_grad_args, PermuteWithRoutingMapGradArgs, probs_grad);
+MOEPERM_FACE(moeperm_permute_by_row_map_args, PermuteByRowMapArgs, permuted_probs);
+MOEPERM_FACE(moeperm_permute_by_row_map_grad_args, PermuteByRowMapGradArgs, probs_grad);
+#undef MOEPERM_FACE
+
+MOEPERM_FIRST_VERSION_ENDS_WITH(moeperm_permute_with_routing_map_specs, expert_offsets);
+MOEPERM_FIRST_VERSION_ENDS_WITH(moeperm_permute_with_routing_map_grad_specs, probs_grad);
+
+template <class C>
+Status Read(std::string_view name, const C* from, typename Face<C>::Cpp* to,
+            Outputs outputs = Outputs::kNeeded) {
+  C known{};
+  MOEPERM_TRY(ReadStruct(name, from, &known));
+  return Face<C>::Convert(known, to, outputs);
+}
+
+ConstTensorView View(const moeperm_tensor& tensor) noexcept;
+
+void Give(const PermuteWithRoutingMapSpecs& from, moeperm_permute_with_routing_map_specs* to);
+void Give(const PermuteWithRoutingMapGradSpecs& from,
+          moeperm_permute_with_routing_map_grad_specs* to);
+
+}  // namespace moeperm::capi

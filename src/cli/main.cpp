@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "cli/signals.hpp"
+
+namespace moeperm::cli {
+namespace {
+
+constexpr const char* kDescription =
+    "Moves Mixture-of-Experts tokens to their experts and back, exactly and fast.\n"
+    "\n"
+    "A router sends each token to some experts. `permute` lays the tokens out expert by\n"
+    "expert, so that each expert finds its tokens in one piece; `grad` brings gradients\n"
+    "back to token order. Files are .safetensors; tensors in them have the names of the\n"
+    "C++ arguments, and attributes (top_k, num_out_tokens, drop_and_pad) are metadata.\n";
+
+constexpr const char* kFooter =
+    "From nothing to a gradient:\n"
+    "  moeperm make-case case.safetensors --tokens 4096 --experts 64 --top-k 4 --hidden 1024\n"
+    "  moeperm permute case.safetensors permuted.safetensors\n"
+    "  moeperm grad case.safetensors permuted.safetensors grads.safetensors\n"
+    "\n"
+    "Is it right?          moeperm check case.safetensors\n"
+    "Is it fast?           moeperm bench case.safetensors\n"
+    "Where do tokens go?   moeperm routes case.safetensors --svg load.svg\n"
+    "A fixed capacity:     moeperm make-case case.safetensors --drop-and-pad --capacity 16\n"
+    "Results elsewhere:    moeperm check case.safetensors --against other.safetensors\n"
+    "\n"
+    "`moeperm COMMAND --help` has the options of a command.\n"
+    "Exit status: 0 fine, 1 a check failed, 2 bad input or bad arguments.";
+
+// What went wrong, in the tool's only voice for it.
+int Complain(const char* message) {
+  fmt::print(stderr, "moeperm: error: {}\n", message);
+  return kBadInput;
+}
+
+int Main(int argc, char** argv) {
+  InstallSignalHandlers();
+  Globals globals;
+  CLI::App app(kDescription, "moeperm");
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string(Version()));
+  AddGlobalOptions(app, globals);
+  const std::vector<Command> commands = {AddMakeCase(app, globals), AddPermute(app, globals),
+                                         AddGrad(app, globals),     AddCheck(app, globals),
+                                         AddRoutes(app, globals),   AddBench(app, globals),
+                                         AddInfo(app, globals)};
+  try {
+    app.parse(argc, argv);
+    for (const Command& command : commands) {
+      if (command.app->parsed()) return command.run();
+    }
+    return kBadInput;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kSuccess : kBadInput;
+  } catch (const std::bad_alloc&) {
+    return Complain("out of memory");
+  } catch (const std::exception& error) {
+    return Complain(error.what());
+  }
+}
+
+}  // namespace
+}  // namespace moeperm::cli
+
+int main(int argc, char** argv) { return moeperm::cli::Main(argc, argv); }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two operators with files behind their arguments; for the commands that run them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/attributes.hpp"
+#include "cli/command.hpp"
+#include "cli/tensors.hpp"
+
+namespace moeperm::cli {
+
+struct ForwardInputs {
+  ForwardInputs(const io::SafetensorsFile& file, const AttributeOptions& options);
+
+  InputTensor tokens;
+  InputTensor routing_map;
+  std::optional<InputTensor> probs;
+  Attributes attributes;
+};
+
+// Without outputs.
+PermuteWithRoutingMapArgs ForwardArgs(const ForwardInputs& inputs);
+
+class ForwardOutputs {
+ public:
+  // What the inputs view must outlive it; so in GradOutputs.
+  ForwardOutputs(const ForwardInputs& inputs, DType index_dtype);
+  // Seconds of the call; throws io::Error.
+  double Run(const Context& context);
+  [[nodiscard]] std::vector<OwnedTensor>& tensors() noexcept { return tensors_; }
+
+ private:
+  PermuteWithRoutingMapArgs args_;
+  std::vector<OwnedTensor> tensors_;  // in the order of the arguments
+};
+
+class GradOutputs {
+ public:
+  // `args` without outputs; every gradient whose input is there is computed.
+  explicit GradOutputs(const PermuteWithRoutingMapGradArgs& args);
+  double Run(const Context& context);
+  [[nodiscard]] std::vector<OwnedTensor>& tensors() noexcept { return tensors_; }
+
+ private:
+  PermuteWithRoutingMapGradArgs args_;
+  std::vector<OwnedTensor> tensors_;
+};
+
+// Writes the outputs and prints what was written.
+int WriteResult(std::string_view command, const std::string& path,
+                const std::vector<OwnedTensor>& tensors, const io::Metadata& metadata,
+                double seconds, const Globals& globals);
+
+}  // namespace moeperm::cli

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "moeperm/row_map.hpp"
+
+#include <algorithm>
+
+#include "base/checks.hpp"
+#include "base/status_macros.hpp"
+#include "rowmap/route_scan.hpp"
+#include "rowmap/row_map_impl.hpp"
+
+namespace moeperm {
+namespace {
+
+// The first slots of the blocks are known; inside a block they follow from the counts.
+void SetTokenOffsets(const RouteScan& scan, const RouteScan::Block& block, RowMap::Impl* impl) {
+  auto slot = static_cast<std::int32_t>(block.slot_begin);
+  for (std::int64_t token = block.token_begin; token < block.token_end; ++token) {
+    impl->token_offsets[token] = slot;
+    slot += scan.token_counts()[token];
+  }
+}
+
+Status BuildNotPadded(const Context::Impl& context, std::optional<std::int64_t> num_rows,
+                      RouteScan* scan, RowMap::Impl* impl) {
+  const std::int64_t routes = scan->num_routes();
+  impl->num_rows = num_rows.value_or(routes);
+  MOEPERM_TRY(impl->token_offsets.Allocate(impl->num_tokens + 1));
+  MOEPERM_TRY(impl->slot_rows.Allocate(routes));
+  MOEPERM_TRY(impl->slot_experts.Allocate(routes));
+  MOEPERM_TRY(impl->row_tokens.Allocate(impl->num_rows));
+  for (std::int64_t e = 0; e <= impl->num_experts; ++e) {
+    impl->expert_offsets[e] = std::min(scan->expert_begins()[e], impl->num_rows);
+  }
+  impl->token_offsets[impl->num_tokens] = static_cast<std::int32_t>(routes);
+  const bool cut = impl->num_rows < routes;
+  scan->ForEachBlock(context, [&](RouteScan::Block& block) {
+    SetTokenOffsets(*scan, block, impl);
+    const std::int32_t* expert = block.experts.data();
+    std::int64_t slot = block.slot_begin;
+    for (std::int64_t token = block.token_begin; token < block.token_end; ++token) {
+      for (std::int32_t i = scan->token_counts()[token]; i > 0; --i, ++expert, ++slot) {
+        const std::int32_t row = block.next_ranks[*expert]++;
+        impl->slot_experts[slot] = *expert;
+        if (cut && row >= impl->num_rows) {
+          impl->slot_rows[slot] = -1;
+          continue;
+        }
+        impl->slot_rows[slot] = row;
+        impl->row_tokens[row] = static_cast<std::int32_t>(token);
+      }
+    }
+  });
+  for (std::int64_t row = routes; row < impl->num_rows; ++row) impl->row_tokens[row] = -1;
+  return {};
+}
+
+// Fills the rows of an expert past its routed tokens with unrouted tokens, ascending. `rows` holds
+// the expert's `routed` < capacity tokens, ascending, and has room for capacity <= num_tokens.
+void AddPadRows(std::int32_t* rows, std::int64_t routed, std::int64_t capacity) {
+  std::int64_t at = routed;
+  std::int64_t next_routed = 0;
+  for (std::int32_t token = 0; at < capacity; ++token) {
+    if (next_routed < routed && rows[next_routed] == token) {
+      ++next_routed;
+    } else {
+      rows[at++] = token;
+    }
+  }
+}
+
+Status BuildDropAndPad(const Context::Impl& context, std::int64_t capacity, RouteScan* scan,
+                       RowMap::Impl* impl) {
+  impl->capacity = capacity;
+  impl->num_rows = capacity * impl->num_experts;
+  MOEPERM_TRY(impl->row_tokens.Allocate(impl->num_rows));
+  for (std::int64_t e = 0; e <= impl->num_experts; ++e) impl->expert_offsets[e] = e * capacity;
+  scan->ForEachBlock(context, [&](RouteScan::Block& block) {
+    const std::int32_t* expert = block.experts.data();
+    for (std::int64_t token = block.token_begin; token < block.token_end; ++token) {
+      for (std::int32_t i = scan->token_counts()[token]; i > 0; --i, ++expert) {
+        const std::int64_t place = block.next_ranks[*expert]++ - scan->expert_begins()[*expert];
+        if (place < capacity) {
+          impl->row_tokens[*expert * capacity + place] = static_cast<std::int32_t>(token);
+        }
+      }
+    }
+  });
+  const int parts =
+      TaskCount(*context.pool, impl->num_experts, impl->num_rows * std::int64_t{4}, 4);
+  context.pool->Run(parts, [&](int part) {
+    const Range experts = CutRange(impl->num_experts, parts, part);
+    for (std::int64_t e = experts.begin; e < experts.end; ++e) {
+      const std::int64_t routed = impl->tokens_per_expert[e];
+      if (routed < capacity) AddPadRows(impl->row_tokens.data() + e * capacity, routed, capacity);
+    }
+  });
+  TokenOfRowIndex index;
+  std::int64_t bad = -1;
+  MOEPERM_TRY(
+      index.Build(context, impl->row_tokens.data(), impl->num_rows, impl->num_tokens, &bad));
+  impl->token_offsets = std::move(index.offsets);
+  impl->slot_rows = std::move(index.rows);
+  MOEPERM_TRY(impl->slot_experts.Allocate(impl->num_rows));
+  for (std::int64_t slot = 0; slot < impl->num_rows; ++slot) {
+    impl->slot_experts[slot] = static_cast<std::int32_t>(impl->slot_rows[slot] / capacity);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status BuildRowMap(const Context::Impl& context, const ConstTensorView& map,
+                   const RowMapOptions& options, std::int64_t routes_hint, RowMap::Impl* impl) {
+  impl->drop_and_pad = options.drop_and_pad;
+  impl->num_tokens = map.shape(0);
+  impl->num_experts = map.shape(1);
+  RouteScan scan;
+  MOEPERM_TRY(scan.Scan(context, map, routes_hint));
+  MOEPERM_TRY(impl->tokens_per_expert.Allocate(impl->num_experts));
+  MOEPERM_TRY(impl->expert_offsets.Allocate(impl->num_experts + 1));
+  for (std::int64_t e = 0; e < impl->num_experts; ++e) {
+    impl->tokens_per_expert[e] = scan.expert_begins()[e + 1] - scan.expert_begins()[e];
+  }
+  return options.drop_and_pad ? BuildDropAndPad(context, options.capacity, &scan, impl)
+                              : BuildNotPadded(context, options.num_rows, &scan, impl);
+}
+
+RowMap::RowMap() noexcept {
+  static const Impl empty;
+  impl_ = std::shared_ptr<const Impl>(std::shared_ptr<void>(), &empty);
+}
+
+RowMap::RowMap(std::shared_ptr<const Impl> impl) noexcept : impl_(std::move(impl)) {}
+
+Status RowMap::FromRoutingMap(const ConstTensorView& routing_map, const RowMapOptions& options,
+                              RowMap* out, const Context& context) noexcept {
+  return Guarded([&]() -> Status {
+    MOEPERM_TRY(context.status());
+    MOEPERM_TRY(CheckInput("routing_map", routing_map, 2, Kind::kRoutingMap));
+    MOEPERM_TRY(CheckCount("routing_map", routing_map, 0));
+    MOEPERM_TRY(CheckCount("routing_map", routing_map, 1));
+    if (options.drop_and_pad) {
+      MOEPERM_TRY(
+          CheckCapacity(options.capacity, routing_map.shape(0), routing_map.shape(1), 0));
+    } else if (options.num_rows) {
+      MOEPERM_TRY(CheckRowCount("num_rows", *options.num_rows));
+    }
+    auto impl = std::make_shared<Impl>();
+    MOEPERM_TRY(BuildRowMap(*context.impl(), routing_map, options, /*routes_hint=*/8, impl.get()));
+    *out = RowMap(std::move(impl));
+    return {};
+  });
+}
+
+bool RowMap::drop_and_pad() const noexcept { return impl_->drop_and_pad; }
+std::int64_t RowMap::num_tokens() const noexcept { return impl_->num_tokens; }
+std::int64_t RowMap::num_experts() const noexcept { return impl_->num_experts; }
+std::int64_t RowMap::num_rows() const noexcept { return impl_->num_rows; }
+std::span<const std::int32_t> RowMap::token_offsets() const noexcept {
+  static constexpr std::int32_t kNone[] = {0};  // the empty map has no memory of its own
+  return impl_->token_offsets.size() > 0 ? impl_->token_offsets.span() : kNone;
+}
+std::span<const std::int32_t> RowMap::slot_rows() const noexcept {
+  return impl_->slot_rows.span();
+}
+std::span<const std::int32_t> RowMap::slot_experts() const noexcept {
+  return impl_->slot_experts.span();
+}
+std::span<const std::int32_t> RowMap::row_tokens() const noexcept {
+  return impl_->row_tokens.span();
+}
+std::span<const std::int64_t> RowMap::tokens_per_expert() const noexcept {
+  return impl_->tokens_per_expert.span();
+}
+std::span<const std::int64_t> RowMap::expert_offsets() const noexcept {
+  static constexpr std::int64_t kNone[] = {0};
+  return impl_->expert_offsets.size() > 0 ? impl_->expert_offsets.span() : kNone;
+}
+
+}  // namespace moeperm

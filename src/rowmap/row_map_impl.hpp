@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/buffer.hpp"
+#include "base/context.hpp"
+#include "moeperm/row_map.hpp"
+#include "rows/jobs.hpp"
+
+namespace moeperm {
+
+struct RowMap::Impl {
+  bool drop_and_pad = false;
+  std::int64_t capacity = 0;  // drop-and-pad only
+  std::int64_t num_tokens = 0;
+  std::int64_t num_experts = 0;
+  std::int64_t num_rows = 0;
+  Buffer<std::int32_t> token_offsets;
+  Buffer<std::int32_t> slot_rows;
+  Buffer<std::int32_t> slot_experts;
+  Buffer<std::int32_t> row_tokens;
+  Buffer<std::int64_t> tokens_per_expert;
+  Buffer<std::int64_t> expert_offsets;
+
+  [[nodiscard]] TokenRows token_rows() const {
+    return {num_tokens, slot_rows.data(), token_offsets.data(), 0};
+  }
+};
+
+// RowMap::FromRoutingMap without the checks of the map, which the operators have made.
+Status BuildRowMap(const Context::Impl& context, const ConstTensorView& map,
+                   const RowMapOptions& options, std::int64_t routes_hint, RowMap::Impl* impl);
+
+// The rows of each token, ascending, from the token of each row (its inverse): a stable counting
+// sort. offsets [num_tokens + 1], rows [num_rows]. Tokens outside [0, num_tokens) are left out; the
+// lowest row with one is *bad, -1 where there is none.
+struct TokenOfRowIndex {
+  Buffer<std::int32_t> offsets;
+  Buffer<std::int32_t> rows;
+
+  Status Build(const Context::Impl& context, const std::int32_t* row_tokens, std::int64_t num_rows,
+               std::int64_t num_tokens, std::int64_t* bad);
+};
+
+}  // namespace moeperm

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The row primitives over views: the threads, and the choice of kernel. They know no operator.
+#pragma once
+
+#include <cstdint>
+
+#include "base/context.hpp"
+#include "moeperm/tensor.hpp"
+#include "rows/jobs.hpp"
+
+namespace moeperm {
+
+struct ReduceOptions {
+  bool from_zero = false;
+  bool skip_out_of_range = false;
+};
+
+// reduce_rows: dst[token] = sum of src[row] over the token's rows, in slot order, by the numeric
+// contract; a token without rows gets +0. src [rows, hidden] and dst [tokens, hidden] of one
+// floating-point dtype, any strides. Returns the lowest slot whose row is not below the number of
+// rows of src (nothing is read for it), or -1.
+std::int64_t ReduceRows(const Context::Impl& context, const TokenRows& index,
+                        const ReduceOptions& options, const ConstTensorView& src,
+                        const TensorView& dst);
+
+// spread_rows: dst[row] = src[token] for every row of every token; rows are valid. Elements of 2
+// or 4 bytes, any strides. Rows of no token are not written.
+void SpreadRows(const Context::Impl& context, const TokenRows& index, const ConstTensorView& src,
+                const TensorView& dst);
+
+// dst[row] = 0 for the rows from `begin` on.
+void ZeroRows(const Context::Impl& context, std::int64_t begin, const TensorView& dst);
+
+// Whether writing an output of this size should go past the caches: where it would not stay in
+// them anyway, the read of each line before it is written is saved.
+bool ShouldStream(std::int64_t bytes);
+
+}  // namespace moeperm
