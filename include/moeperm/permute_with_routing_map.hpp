@@ -74,7 +74,7 @@ MOEPERM_EXPORT Status InferPermuteWithRoutingMap(const PermuteWithRoutingMapArgs
 // map alone decides probs_grad.
 // Drop-and-pad: tokens_grad[t] = sum over the rows with sorted_indices[row] == t, rows ascending,
 // in float32 from +0. probs_grad[sorted_indices[row]][row / C] = permuted_probs_grad[row], where
-// C = R / E; the last of two equal pairs wins; +0 elsewhere.
+// C = R / E (R a multiple of E); the last of two equal pairs wins; +0 elsewhere.
 //
 // Either gradient may be asked for alone: an output that is absent is not computed, and what only
 // it needs may be absent too.

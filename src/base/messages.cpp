@@ -111,10 +111,6 @@ Status TooManySlots(std::int64_t tokens, std::int64_t top_k) {
 Status TooManyRoutes(std::int64_t routes, std::int64_t limit) {
   return Invalid("routing_map has {} routes, above the limit of {}", routes, limit);
 }
-Status RowMapShape(std::string_view name, int dim, std::int64_t size, std::string_view what,
-                   std::int64_t want) {
-  return Invalid("{}.shape[{}] = {} but the row map has {} {}", name, dim, size, want, what);
-}
 
 Status RouteCount(std::int64_t token, std::int64_t routes, std::int64_t top_k) {
   return Invalid("routing_map[{}] has {} routes but top_k = {}", token, routes, top_k);

@@ -43,8 +43,6 @@ Status RowsNotMultiple(std::int64_t rows, std::int64_t experts);
 Status SlotsNotMultiple(std::int64_t slots, std::int64_t tokens);
 Status TooManySlots(std::int64_t tokens, std::int64_t top_k);
 Status TooManyRoutes(std::int64_t routes, std::int64_t limit);
-Status RowMapShape(std::string_view name, int dim, std::int64_t size, std::string_view what,
-                   std::int64_t want);
 
 // Values.
 Status RouteCount(std::int64_t token, std::int64_t routes, std::int64_t top_k);

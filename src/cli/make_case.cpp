@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // make-case: a synthetic case with the inputs of both operators.
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -218,6 +219,9 @@ Command AddMakeCase(CLI::App& root, Globals& globals) {
       ->type_name("X");
   app->add_flag("--ragged", options->ragged, "0 to top-k routes a token instead of top-k");
   app->add_option("--seed", options->seed, "The same seed gives the same file anywhere [0]")
+      // A number too large to be read becomes the largest one, which the range therefore leaves
+      // out.
+      ->check(Range(0, std::numeric_limits<std::int64_t>::max() - 1))
       ->type_name("N");
   return {app, [options, &globals] { return Run(*options, globals); }};
 }

@@ -243,6 +243,10 @@ void CheckCover(std::string_view path, const std::vector<TensorInfo>& sorted,
 
 Header ParseHeader(std::string_view path, std::string_view text, std::uint64_t data_bytes) {
   if (text.empty() || text.front() != '{') Fail("{}: the header does not begin with '{{'", path);
+  // The parser takes a NUL for the end, and would not look at what stands behind it.
+  if (const std::size_t at = text.find('\0'); at != std::string_view::npos) {
+    Fail("{}: the header is not JSON (byte {}): a NUL byte", path, at + 1);
+  }
   Header header;
   HeaderReader reader(path, &header);
   json::sax_parse(text.begin(), text.end(), &reader);
