@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Temporary memory: uninitialised, of trivial elements, with a status instead of an exception.
+// Memory of trivial elements, uninitialised, with a status instead of an exception.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
-#include <memory>
-#include <new>
 #include <span>
 #include <type_traits>
+#include <utility>
 
+#include "base/memory.hpp"
 #include "base/messages.hpp"
 #include "moeperm/status.hpp"
 
@@ -20,16 +21,24 @@ class Buffer {
   static_assert(std::is_trivial_v<T>);
 
  public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Buffer() { FreeMemory(data_, Bytes()); }
+
   // Replaces what it held; the elements are uninitialised.
   Status Allocate(std::int64_t count) {
-    data_.reset();
-    size_ = 0;
+    Buffer fresh;
     constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     const auto n = static_cast<std::uint64_t>(count);
     if (n > kMax / sizeof(T)) return msg::OutOfMemory(kMax);
-    data_.reset(new (std::nothrow) T[n]);
-    if (data_ == nullptr) return msg::OutOfMemory(n * sizeof(T));
-    size_ = count;
+    fresh.data_ = static_cast<T*>(AllocateMemory(n * sizeof(T)));
+    if (fresh.data_ == nullptr) return msg::OutOfMemory(n * sizeof(T));
+    fresh.size_ = count;
+    swap(fresh);
     return {};
   }
 
@@ -37,22 +46,26 @@ class Buffer {
   Status Grow(std::int64_t used, std::int64_t count) {
     Buffer larger;
     if (Status status = larger.Allocate(count); !status.ok()) return status;
-    for (std::int64_t i = 0; i < used; ++i) larger[i] = (*this)[i];
-    *this = std::move(larger);
+    if (used > 0) std::memcpy(larger.data_, data_, static_cast<std::size_t>(used) * sizeof(T));
+    swap(larger);
     return {};
   }
 
   [[nodiscard]] std::int64_t size() const { return size_; }
-  [[nodiscard]] T* data() { return data_.get(); }
-  [[nodiscard]] const T* data() const { return data_.get(); }
-  T& operator[](std::int64_t i) { return data_[static_cast<std::size_t>(i)]; }
-  const T& operator[](std::int64_t i) const { return data_[static_cast<std::size_t>(i)]; }
-  [[nodiscard]] std::span<const T> span() const {
-    return {data_.get(), static_cast<std::size_t>(size_)};
-  }
+  [[nodiscard]] T* data() { return data_; }
+  [[nodiscard]] const T* data() const { return data_; }
+  T& operator[](std::int64_t i) { return data_[i]; }
+  const T& operator[](std::int64_t i) const { return data_[i]; }
+  [[nodiscard]] std::span<const T> span() const { return {data_, static_cast<std::size_t>(size_)}; }
 
  private:
-  std::unique_ptr<T[]> data_;
+  [[nodiscard]] std::size_t Bytes() const { return static_cast<std::size_t>(size_) * sizeof(T); }
+  void swap(Buffer& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+  }
+
+  T* data_ = nullptr;
   std::int64_t size_ = 0;
 };
 

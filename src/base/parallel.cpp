@@ -40,14 +40,19 @@ void ThreadPool::Run(int count, const std::function<void(int)>& task) const {
     for (int i = 0; i < count; ++i) task(i);
     return;
   }
+  const auto run = [&](const tbb::blocked_range<int>& range) {
+    const DefaultFpEnvironment environment;
+    for (int i = range.begin(); i < range.end(); ++i) task(i);
+  };
+  const tbb::blocked_range<int> all(0, count, 1);
   arena_->arena.execute([&] {
-    tbb::parallel_for(
-        tbb::blocked_range<int>(0, count, 1),
-        [&](const tbb::blocked_range<int>& range) {
-          const DefaultFpEnvironment environment;
-          for (int i = range.begin(); i < range.end(); ++i) task(i);
-        },
-        tbb::simple_partitioner());
+    if (count <= num_threads_) {
+      // One task a thread, the same one each time: it finds in its caches what the task before it
+      // of that number left there.
+      tbb::parallel_for(all, run, tbb::static_partitioner());
+    } else {
+      tbb::parallel_for(all, run, tbb::simple_partitioner());
+    }
   });
 }
 

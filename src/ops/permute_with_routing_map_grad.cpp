@@ -84,12 +84,12 @@ void WriteProbsGrad(const Context::Impl& context, const TokenRows& index,
   const bool stream = StreamWeights(probs_grad);
   context.pool->Run(parts, [&](int part) {
     const Range tokens = CutRange(index.num_tokens, parts, part);
-    WithWeightGradWriter(context, permuted_probs_grad, probs_grad, stream, [&](auto& writer) {
+    WithWeightGradWriter(context, permuted_probs_grad, probs_grad, stream, tokens.begin, [&](auto& writer) {
       for (std::int64_t token = tokens.begin; token < tokens.end; ++token) {
         for (std::int64_t slot = index.Begin(token); slot < index.End(token); ++slot) {
           writer.Set(expert_of(slot), index.rows[slot]);
         }
-        writer.Write(token);
+        writer.Next();
       }
     });
   });
@@ -103,13 +103,14 @@ Status ProbsGradByMap(const PermuteWithRoutingMapGradArgs& args, const Context::
   const bool stream = StreamWeights(*args.probs_grad);
   scan.ForEachBlock(context, [&](RouteScan::Block& block) {
     WithWeightGradWriter(
-        context, *args.permuted_probs_grad, *args.probs_grad, stream, [&](auto& writer) {
+        context, *args.permuted_probs_grad, *args.probs_grad, stream, block.token_begin,
+        [&](auto& writer) {
           const std::int32_t* expert = block.experts.data();
           for (std::int64_t token = block.token_begin; token < block.token_end; ++token) {
             for (std::int32_t i = scan.token_counts()[token]; i > 0; --i, ++expert) {
               writer.Set(*expert, block.next_ranks[*expert]++);
             }
-            writer.Write(token);
+            writer.Next();
           }
         });
   });

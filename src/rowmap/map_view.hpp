@@ -23,7 +23,9 @@ class MapRows {
     return in_place() ? Status() : tile_.Allocate(kTile * map_.shape(1));
   }
 
-  // The bytes of the rows token .. token + count - 1, count <= kTile, *row_bytes apart.
+  // How many rows Rows() gives at a time.
+  [[nodiscard]] std::int64_t MaxRows() const { return in_place() ? map_.shape(0) : kTile; }
+  // The bytes of the rows token .. token + count - 1, count <= MaxRows(), *row_bytes apart.
   const std::uint8_t* Rows(std::int64_t token, std::int64_t count, std::int64_t* row_bytes);
 
  private:

@@ -14,32 +14,32 @@ namespace {
 // Routes a token that memory is set aside for at first: a caller may allow every expert and use few.
 constexpr std::int64_t kMaxHint = 32;
 
-Status ScanBlock(const ConstTensorView& map, ScanRow scan_row, std::int64_t routes_hint,
+Status ScanBlock(const ConstTensorView& map, ScanRows scan_rows, std::int64_t routes_hint,
                  Buffer<std::int32_t>* token_counts, RouteScan::Block* block) {
-  const std::int64_t experts = map.shape(1);
-  const std::int64_t tokens = block->token_end - block->token_begin;
   MapRows rows(map);
   MOEPERM_TRY(rows.Prepare());
-  MOEPERM_TRY(block->next_ranks.Allocate(experts));
-  std::fill_n(block->next_ranks.data(), experts, 0);
-  // Never more than every byte a route, and always room for one more token.
-  const std::int64_t room = experts + kScanSlack;
-  MOEPERM_TRY(block->experts.Allocate(tokens * std::min({routes_hint, experts, kMaxHint}) + room));
-  std::int32_t* const histogram = block->next_ranks.data();
+  ScanJob job;
+  job.experts = map.shape(1);
+  MOEPERM_TRY(block->next_ranks.Allocate(job.experts));
+  std::fill_n(block->next_ranks.data(), job.experts, 0);
+  job.histogram = block->next_ranks.data();
+  const std::int64_t room = job.experts + kScanSlack;  // what one more token may need
+  const std::int64_t tokens = block->token_end - block->token_begin;
+  MOEPERM_TRY(block->experts.Allocate(
+      tokens * std::min({routes_hint, job.experts, kMaxHint}) + room));
   std::int64_t used = 0;
-  for (std::int64_t tile = block->token_begin; tile < block->token_end; tile += MapRows::kTile) {
-    const std::int64_t tile_end = std::min(tile + MapRows::kTile, block->token_end);
-    std::int64_t row_bytes = 0;
-    const std::uint8_t* row = rows.Rows(tile, tile_end - tile, &row_bytes);
-    for (std::int64_t token = tile; token < tile_end; ++token, row += row_bytes) {
-      if (block->experts.size() - used < room) {
-        MOEPERM_TRY(block->experts.Grow(used, used + used / 2 + 16 * room));
-      }
-      std::int32_t* const found = block->experts.data() + used;
-      const std::int64_t count = scan_row(row, experts, found);
-      for (std::int64_t i = 0; i < count; ++i) ++histogram[found[i]];
-      (*token_counts)[token] = static_cast<std::int32_t>(count);
-      used += count;
+  for (std::int64_t token = block->token_begin; token < block->token_end;) {
+    const std::int64_t count = std::min(block->token_end - token, rows.MaxRows());
+    job.rows = rows.Rows(token, count, &job.row_bytes);
+    job.tokens = count;
+    job.counts = token_counts->data() + token;
+    job.found = block->experts.data() + used;
+    job.room = block->experts.size() - used;
+    const ScanResult result = scan_rows(job);
+    token += result.tokens;
+    used += result.routes;
+    if (result.tokens < count) {
+      MOEPERM_TRY(block->experts.Grow(used, used + used / 2 + 64 * room));
     }
   }
   block->num_slots = used;
@@ -54,18 +54,19 @@ Status RouteScan::Scan(const Context::Impl& context, const ConstTensorView& map,
   num_experts_ = map.shape(1);
   MOEPERM_TRY(token_counts_.Allocate(num_tokens_));
   MOEPERM_TRY(expert_begins_.Allocate(num_experts_ + 1));
-  // Blocks have a histogram each: few, and only as many as are worth one.
+  // Blocks have a histogram each: few, and only as many as are worth one. One a thread, so that a
+  // block is used up where it was made.
   const int count = std::max(
-      1, TaskCount(*context.pool, num_tokens_, num_tokens_ * num_experts_, /*per_thread=*/2));
+      1, TaskCount(*context.pool, num_tokens_, num_tokens_ * num_experts_, /*per_thread=*/1));
   blocks_ = std::vector<Block>(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
     const Range tokens = CutRange(num_tokens_, count, i);
     blocks_[static_cast<std::size_t>(i)].token_begin = tokens.begin;
     blocks_[static_cast<std::size_t>(i)].token_end = tokens.end;
   }
-  const ScanRow scan_row = ScanRowFor(*context.isa);
+  const ScanRows scan_rows = ScanRowsFor(*context.isa);
   ForEachBlock(context, [&](Block& block) {
-    block.status = ScanBlock(map, scan_row, std::max<std::int64_t>(routes_hint, 1), &token_counts_,
+    block.status = ScanBlock(map, scan_rows, std::max<std::int64_t>(routes_hint, 1), &token_counts_,
                              &block);
   });
   num_routes_ = 0;

@@ -20,6 +20,27 @@ void SetTokenOffsets(const RouteScan& scan, const RouteScan::Block& block, RowMa
   }
 }
 
+// Gives each route of the block its row, and each row its token. kCut: rows past the end are dropped.
+template <bool kCut>
+void PlaceRows(const RouteScan& scan, RouteScan::Block* block, RowMap::Impl* impl) {
+  const std::int32_t* expert = block->experts.data();
+  std::int32_t* const next_ranks = block->next_ranks.data();
+  std::int32_t* slot_row = impl->slot_rows.data() + block->slot_begin;
+  std::int32_t* const row_tokens = impl->row_tokens.data();
+  const std::int64_t rows = impl->num_rows;
+  for (std::int64_t token = block->token_begin; token < block->token_end; ++token) {
+    for (std::int32_t i = scan.token_counts()[token]; i > 0; --i) {
+      const std::int32_t row = next_ranks[*expert++]++;
+      if (kCut && row >= rows) {
+        *slot_row++ = -1;
+        continue;
+      }
+      *slot_row++ = row;
+      row_tokens[row] = static_cast<std::int32_t>(token);
+    }
+  }
+}
+
 Status BuildNotPadded(const Context::Impl& context, std::optional<std::int64_t> num_rows,
                       RouteScan* scan, RowMap::Impl* impl) {
   const std::int64_t routes = scan->num_routes();
@@ -32,22 +53,14 @@ Status BuildNotPadded(const Context::Impl& context, std::optional<std::int64_t> 
     impl->expert_offsets[e] = std::min(scan->expert_begins()[e], impl->num_rows);
   }
   impl->token_offsets[impl->num_tokens] = static_cast<std::int32_t>(routes);
-  const bool cut = impl->num_rows < routes;
   scan->ForEachBlock(context, [&](RouteScan::Block& block) {
     SetTokenOffsets(*scan, block, impl);
-    const std::int32_t* expert = block.experts.data();
-    std::int64_t slot = block.slot_begin;
-    for (std::int64_t token = block.token_begin; token < block.token_end; ++token) {
-      for (std::int32_t i = scan->token_counts()[token]; i > 0; --i, ++expert, ++slot) {
-        const std::int32_t row = block.next_ranks[*expert]++;
-        impl->slot_experts[slot] = *expert;
-        if (cut && row >= impl->num_rows) {
-          impl->slot_rows[slot] = -1;
-          continue;
-        }
-        impl->slot_rows[slot] = row;
-        impl->row_tokens[row] = static_cast<std::int32_t>(token);
-      }
+    std::copy_n(block.experts.data(), block.num_slots,
+                impl->slot_experts.data() + block.slot_begin);
+    if (impl->num_rows < routes) {
+      PlaceRows<true>(*scan, &block, impl);
+    } else {
+      PlaceRows<false>(*scan, &block, impl);
     }
   });
   for (std::int64_t row = routes; row < impl->num_rows; ++row) impl->row_tokens[row] = -1;

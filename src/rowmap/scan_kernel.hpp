@@ -7,13 +7,28 @@
 
 namespace moeperm {
 
-// Elements past the routes found that ScanRow may write to its output.
+// Elements past the routes found that ScanRows may write to its output.
 inline constexpr std::int64_t kScanSlack = 8;
 
-// Appends the columns of the bytes of row [0, experts) that are not 0, ascending, to `out`, which
-// has room for experts + kScanSlack. Returns how many there are.
-using ScanRow = std::int64_t (*)(const std::uint8_t* row, std::int64_t experts, std::int32_t* out);
+struct ScanJob {
+  const std::uint8_t* rows = nullptr;  // [tokens, experts], a byte that is not 0 is a route
+  std::int64_t row_bytes = 0;          // from one row to the next
+  std::int64_t tokens = 0;
+  std::int64_t experts = 0;
+  std::int32_t* found = nullptr;
+  std::int64_t room = 0;              // elements of found
+  std::int32_t* counts = nullptr;     // [tokens]
+  std::int32_t* histogram = nullptr;  // [experts]: each route adds one
+};
 
-ScanRow ScanRowFor(const Isa& isa);
+struct ScanResult {
+  std::int64_t tokens = 0;  // done: all, or up to where `found` had no room
+  std::int64_t routes = 0;  // found
+};
+
+// Appends the experts of each token's routes, ascending, to `found`, token by token.
+using ScanRows = ScanResult (*)(const ScanJob& job);
+
+ScanRows ScanRowsFor(const Isa& isa);
 
 }  // namespace moeperm
