@@ -61,9 +61,10 @@ HWY_INLINE void AddPair(const typename Rows::Element* from, VF& a, VF& b) {
   b = hn::Add(b, y);
 }
 
-// What to fetch while a tile is summed: the same number of columns of these rows, at this byte.
+// What to fetch while a tile is summed: a tile of each of these rows, from this byte on.
 struct Ahead {
-  const Sources* sources = nullptr;  // null: nothing
+  const std::uint8_t* const* rows = nullptr;
+  int count = 0;
   std::int64_t at = 0;
 };
 
@@ -71,11 +72,9 @@ struct Ahead {
 inline constexpr int kTilePairs = 2;
 
 template <class Rows>
-HWY_INLINE void FetchTile(const Ahead& ahead, int k) {
-  if (ahead.sources == nullptr || k >= ahead.sources->count) return;
+HWY_INLINE void FetchTile(const std::uint8_t* row) {
   const auto bytes = static_cast<std::int64_t>(2 * kTilePairs * hn::Lanes(DF()) *
                                                sizeof(typename Rows::Element));
-  const std::uint8_t* row = ahead.sources->row[static_cast<std::size_t>(k)] + ahead.at;
   for (std::int64_t line = 0; line < bytes; line += 64) hwy::Prefetch(row + line);
 }
 
@@ -91,14 +90,14 @@ HWY_INLINE void SumPairs(const Sources& sources, std::int64_t i, const Ahead& ah
   int k = 0;
   if (!sources.from_zero) {
     const auto* from = At<Rows>(sources.row[0], i);
-    FetchTile<Rows>(ahead, 0);
+    if (ahead.count > 0) FetchTile<Rows>(ahead.rows[0] + ahead.at);
     Rows::Load(from, a0, a1);
     if constexpr (kPairs == 2) Rows::Load(from + n, b0, b1);
     k = 1;
   }
   for (; k < sources.count; ++k) {
     const auto* from = At<Rows>(sources.row[static_cast<std::size_t>(k)], i);
-    FetchTile<Rows>(ahead, k);
+    if (k < ahead.count) FetchTile<Rows>(ahead.rows[k] + ahead.at);
     AddPair<Rows>(from, a0, a1);
     if constexpr (kPairs == 2) AddPair<Rows>(from + n, b0, b1);
   }
@@ -130,9 +129,9 @@ HWY_INLINE void SumSources(const Sources& sources, const Sources& next, std::uin
     const std::int64_t at = i * kSize + distance;
     Ahead ahead;
     if (at >= row_bytes) {
-      ahead = {&next, at - row_bytes};
+      ahead = {next.row.data(), next.count, at - row_bytes};
     } else if (kSize == 2) {
-      ahead = {&sources, at};
+      ahead = {sources.row.data(), sources.count, at};
     }
     SumPairs<Rows, kTilePairs>(sources, i, ahead, to, kStream);
   }
