@@ -79,7 +79,7 @@ __attribute__((target("avx512f"))) std::uint64_t ReadAvx512(const std::byte* dat
                                                             std::size_t bytes) {
   __m512i sums[4] = {};
   for (std::size_t i = 0; i < bytes; i += 256) {
-    for (int v = 0; v < 4; ++v) {
+    for (std::size_t v = 0; v < 4; ++v) {
       if (kAhead != 0) {
         _mm_prefetch(reinterpret_cast<const char*>(data + i + kAhead + 64 * v), _MM_HINT_T0);
       }

@@ -98,7 +98,10 @@ inline std::uint64_t ZipfWeight(std::uint64_t rank, double skew) {
   const double z = (mantissa - 1) / (mantissa + 1);
   double power = z;
   double log = 0;
-  for (int n = 1; n < 40; n += 2, power *= z * z) log += 2 * power / n;
+  for (int n = 1; n < 40; n += 2) {
+    log += 2 * power / n;
+    power *= z * z;
+  }
   constexpr double kLn2 = 0.693147180559945309417;
   const double x = -skew * (log + exponent * kLn2);
   // e^x = 2^whole e^rest

@@ -137,7 +137,9 @@ class Bench {
  private:
   void RunOps(const std::string& name, const bench::Sizes& sizes, bench::Workload& work) {
     ThrowUnlessOk(work.Prepare(context_));
-    for (const auto& [op, op_name] : bench::kOps) {
+    for (const bench::OpName& entry : bench::kOps) {
+      const bench::Op op = entry.op;
+      const std::string_view op_name = entry.name;
       if (!options_.ops.empty() && std::ranges::count(options_.ops, op_name) == 0) continue;
       progress_.SetLabel(fmt::format("measuring {} {}", name, op_name));
       const bench::Traffic traffic = work.Bytes(op);

@@ -80,7 +80,8 @@ std::string SvgAxes(const Plot& plot, double step) {
         plot.Y(load) + 4, FormatCount(std::llround(load)));
   }
   const double expert_step = NiceStep(plot.experts, 8);
-  for (double expert = 0; expert < plot.experts; expert += expert_step) {
+  for (int i = 0; i * expert_step < plot.experts; ++i) {
+    const double expert = i * expert_step;
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.0f}</text>\n",
                        plot.X(expert + 0.5), Plot::kBottom + 18, expert);
   }
@@ -177,7 +178,7 @@ std::string TextChart(const ExpertLoad& load) {
     if (line == kLines - 1) label = FormatCount(load.most);
     text += fmt::format("{:>14} {} ", label, label.empty() ? "│" : "┤");
     for (const std::int64_t value : columns) {
-      const std::int64_t left = Eighths(value, load.most, kLines) - 8 * line;
+      const std::int64_t left = Eighths(value, load.most, kLines) - std::int64_t{8} * line;
       text += kRising[static_cast<std::size_t>(std::clamp<std::int64_t>(left, 0, 8))];
     }
     text += '\n';

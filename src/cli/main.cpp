@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -38,7 +36,7 @@ constexpr const char* kFooter =
 
 // What went wrong, in the tool's only voice for it.
 int Complain(const char* message) {
-  fmt::print(stderr, "moeperm: error: {}\n", message);
+  std::fprintf(stderr, "moeperm: error: %s\n", message);
   return kBadInput;
 }
 
@@ -56,20 +54,27 @@ int Main(int argc, char** argv) {
                                          AddInfo(app, globals)};
   try {
     app.parse(argc, argv);
-    for (const Command& command : commands) {
-      if (command.app->parsed()) return command.run();
-    }
-    return kBadInput;
-  } catch (const CLI::ParseError& error) {
+  } catch (const CLI::ParseError& error) {  // or a request for help
     return app.exit(error) == 0 ? kSuccess : kBadInput;
-  } catch (const std::bad_alloc&) {
-    return Complain("out of memory");
-  } catch (const std::exception& error) {
-    return Complain(error.what());
   }
+  for (const Command& command : commands) {
+    if (command.app->parsed()) return command.run();
+  }
+  return kBadInput;
 }
 
 }  // namespace
 }  // namespace moeperm::cli
 
-int main(int argc, char** argv) { return moeperm::cli::Main(argc, argv); }
+int main(int argc, char** argv) {
+  using moeperm::cli::Complain;
+  try {
+    return moeperm::cli::Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return Complain("out of memory");
+  } catch (const std::exception& error) {
+    return Complain(error.what());
+  } catch (...) {
+    return Complain("an unknown one");
+  }
+}

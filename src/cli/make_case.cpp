@@ -59,6 +59,7 @@ template <class T>
 void AddChoice(CLI::App* app, const std::string& option, T& value,
                const std::map<std::string, T>& names, const std::string& description) {
   std::vector<std::string> choices;
+  choices.reserve(names.size());
   for (const auto& [name, unused] : names) choices.push_back(name);
   app->add_option_function<std::string>(
          option, [&value, &names](const std::string& name) { value = names.at(name); },

@@ -52,12 +52,12 @@ bool DenseBytes(std::span<const std::int64_t> shape, std::size_t element, std::u
 using Metadata = std::map<std::string, std::string>;
 
 struct Header {
-  std::vector<TensorInfo> tensors;  // by begin, then by name as the file lists them
+  std::vector<TensorInfo> tensors;  // by begin
   Metadata metadata;
 };
 
 // Parses and checks everything the header says against `data_bytes`, the bytes that follow it.
 // Throws Error, `path` in front.
-Header ParseHeader(std::string_view path, std::string_view json, std::uint64_t data_bytes);
+Header ParseHeader(std::string_view path, std::string_view text, std::uint64_t data_bytes);
 
 }  // namespace moeperm::io

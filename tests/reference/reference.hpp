@@ -54,8 +54,9 @@ Permuted Permute(const Matrix& tokens, const RoutingMap& map, const Matrix* prob
 
 // permuted_tokens_grad [R, H] -> [num_tokens, H]. Not padded: top_k = slots / num_tokens; slots
 // below 0 are skipped, slots >= R too.
-Matrix TokensGrad(const Matrix& permuted_tokens_grad, const std::vector<std::int64_t>& sorted_indices,
-                  std::int64_t num_tokens, bool drop_and_pad);
+Matrix TokensGrad(const Matrix& permuted_tokens_grad,
+                  const std::vector<std::int64_t>& sorted_indices, std::int64_t num_tokens,
+                  bool drop_and_pad);
 
 // permuted_probs_grad [R, 1] -> [tokens, experts], not padded: the map alone decides.
 Matrix ProbsGradByMap(const Matrix& permuted_probs_grad, const RoutingMap& map);

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+# Short names for the commands of the project; CMakePresets.json has the builds behind them.
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test bench format lint asan ubsan tsan nightly install clean
+
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+
+# Configures and builds a preset; what it prints is shown where it fails.
+define build
+	@mkdir -p build
+	@echo "building $(1)"
+	@{ cmake --preset $(1) && cmake --build --preset $(1) --parallel $(JOBS); } \
+	  >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
+endef
+
+# Builds a preset and runs its tests: the failures whole, and ctest's closing lines.
+define test
+	$(call build,$(1))
+	@scripts/run-tests $(1) $(JOBS)
+endef
+
+help: ## this list
+	@echo "make TARGET, where TARGET is one of:"
+	@sed -n 's/^\([a-z]*\):.*## /  \1	/p' $(MAKEFILE_LIST) | expand -t 12
+
+setup: ## install the Debian packages that all below needs
+	@scripts/setup
+
+build: setup ## build the library, the command-line tool, the tests and the benchmarks
+	$(call build,release)
+
+demo: setup ## show what the library does, on a small case
+	@mkdir -p build
+	@echo "building release"
+	@{ cmake --preset release && \
+	   cmake --build --preset release --parallel $(JOBS) --target moeperm moeperm-cli; } \
+	  >build/release.log 2>&1 || { cat build/release.log; exit 1; }
+	@scripts/demo build/release
+
+test: setup ## build all and run the tests
+	$(call test,release)
+
+bench: build ## run the benchmarks
+	@for bench in build/release/bench/*_bench; do $$bench || exit 1; done
+
+format: ## format the C and C++ files
+	@scripts/format
+
+lint: setup ## run clang-tidy over the sources
+	@scripts/lint
+
+asan: setup ## test with AddressSanitizer and LeakSanitizer
+	$(call test,asan)
+
+ubsan: setup ## test with UndefinedBehaviorSanitizer
+	$(call test,ubsan)
+
+tsan: setup ## test with ThreadSanitizer
+	$(call test,tsan)
+
+nightly: setup ## run the exhaustive tests too
+	$(call test,nightly)
+
+install: build ## install the library and the tool below PREFIX (/usr/local)
+	@cmake --install build/release --prefix $(PREFIX)
+
+clean: ## remove everything built
+	@rm -rf build

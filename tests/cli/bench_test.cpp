@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether numbers come out, not whether they are good.
+#include "support.hpp"
+
+namespace moeperm::cli_test {
+namespace {
+
+class Bench : public CliTest {};
+
+TEST_F(Bench, AFile) {
+  RunOk({"make-case", "c", "--tokens", "100", "--hidden", "64", "--experts", "8", "--top-k", "2",
+         "--dtype", "bfloat16", "--probs-dtype", "float32"});
+  const Json json = RunJson({"bench", "c", "--quick", "--threads", "1"});
+  EXPECT_EQ(json["threads"], 1);
+  EXPECT_GT(json["read_gb_per_s"], 0.1);
+  EXPECT_GT(json["write_gb_per_s"], 0.1);
+  ASSERT_EQ(json["results"].size(), 4U);
+  const Json& forward = json["results"][0];
+  EXPECT_EQ(forward["op"], "forward");
+  // tokens + routing_map + probs; permuted_tokens + permuted_probs + sorted_indices.
+  EXPECT_EQ(forward["bytes_read"], 100 * 64 * 2 + 100 * 8 + 100 * 8 * 4);
+  EXPECT_EQ(forward["bytes_written"], 200 * 64 * 2 + 200 * 4 + 200 * 4);
+  EXPECT_EQ(json["results"][1]["bytes_read"], 200 * 64 * 2 + 200 * 4);
+  EXPECT_EQ(json["results"][1]["bytes_written"], 100 * 64 * 2);
+  EXPECT_EQ(json["results"][2]["bytes_read"], 200 * 4 + 100 * 8);
+  EXPECT_EQ(json["results"][2]["bytes_written"], 100 * 8 * 4);
+  for (const Json& result : json["results"]) {
+    EXPECT_GT(result["seconds"], 0);
+    EXPECT_GE(result["samples"], 7);
+  }
+}
+
+TEST_F(Bench, TheTable) {
+  const Json json =
+      RunJson({"bench", "--quick", "--filter", "capacity=16 float32", "--op", "row-map"});
+  ASSERT_EQ(json["results"].size(), 1U);
+  EXPECT_EQ(json["results"][0]["op"], "row-map");
+}
+
+}  // namespace
+}  // namespace moeperm::cli_test

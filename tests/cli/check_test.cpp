@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support.hpp"
+
+namespace moeperm::cli_test {
+namespace {
+
+using testing::HasSubstr;
+
+class Check : public CliTest {
+ protected:
+  // Changes one byte of a tensor in a file.
+  void FlipBit(const std::string& name, const std::string& tensor, std::size_t byte) const {
+    std::string bytes = ReadBytes(name);
+    const Json header = ReadHeader(name);
+    const std::uint64_t length = As<std::uint64_t>(bytes.substr(0, 8))[0];
+    const std::uint64_t begin = header[tensor]["data_offsets"][0];
+    bytes[8 + length + begin + byte] ^= 1;
+    WriteBytes(name, bytes);
+  }
+};
+
+TEST_F(Check, AllKindsOfCasesAreEqual) {
+  const std::vector<std::vector<std::string>> cases = {
+      {},
+      {"--dtype", "bfloat16", "--probs-dtype", "float32"},
+      {"--dtype", "float16", "--ragged"},
+      {"--probs-dtype", "none"},
+      {"--num-out-tokens", "50"},
+      {"--num-out-tokens", "5000"},
+      {"--drop-and-pad", "--capacity", "40", "--routing", "zipf"},
+      {"--drop-and-pad", "--capacity", "3", "--dtype", "bfloat16", "--map-dtype", "int8"},
+  };
+  for (const auto& options : cases) {
+    std::vector<std::string> make = {"make-case", "c",  "--tokens",  "211",
+                                     "--hidden",  "65", "--experts", "16"};
+    make.insert(make.end(), options.begin(), options.end());
+    RunOk(make);
+    const Json result = RunJson({"check", "c"});
+    EXPECT_EQ(result["equal"], true) << result;
+    const bool probs = ReadHeader("c").contains("probs");
+    EXPECT_EQ(result["outputs"].size(), probs ? 7U : 5U);
+    const Json rows = ReadHeader("c")["permuted_tokens_grad"]["shape"][0];
+    EXPECT_EQ(result["outputs"][0]["elements"], 65 * rows.get<int>());
+  }
+}
+
+TEST_F(Check, ADifferenceIsShown) {
+  RunOk({"make-case", "c", "--tokens", "10", "--hidden", "5", "--experts", "4", "--top-k", "2"});
+  RunOk({"permute", "c", "p"});
+  RunOk({"grad", "c", "p", "g"});
+  for (const char* const file : {"p", "g"}) RunOk({"check", "c", "--against", file});
+
+  FlipBit("p", "permuted_tokens", 4 * (3 * 5 + 2));
+  FlipBit("p", "permuted_tokens", 4 * (7 * 5));
+  const Json json = RunJson({"check", "c", "--against", "p"}, 1);
+  EXPECT_EQ(json["equal"], false);
+  const Json& output = json["outputs"][0];
+  EXPECT_EQ(output["tensor"], "permuted_tokens");
+  EXPECT_EQ(output["different"], 2);
+  EXPECT_EQ(output["first"]["index"], Json({3, 2}));
+  EXPECT_NE(output["first"]["got_bits"], output["first"]["expected_bits"]);
+  for (std::size_t i = 1; i < json["outputs"].size(); ++i) {
+    EXPECT_EQ(json["outputs"][i]["different"], 0);
+  }
+  const Outcome text = Run({"check", "c", "--against", "p"});
+  EXPECT_EQ(text.status, 1);
+  EXPECT_THAT(text.out, HasSubstr("2 of 100 elements differ"));
+  EXPECT_THAT(text.out, HasSubstr("first at [3, 2]"));
+
+  FlipBit("g", "probs_grad", 0);
+  EXPECT_EQ(Run({"check", "c", "--against", "g"}).status, 1);
+  FlipBit("p", "sorted_indices", 8);
+  EXPECT_THAT(Run({"check", "c", "--against", "p"}).out,
+              HasSubstr("1 of 20 elements differ, by up to 1"));
+}
+
+TEST_F(Check, ShapesAndTypesOfAnotherImplementation) {
+  RunOk({"make-case", "c", "--tokens", "4", "--hidden", "2", "--experts", "2", "--top-k", "1"});
+  WriteRaw("p", R"({"permuted_tokens": {"dtype": "F32", "shape": [8], "data_offsets": [0, 32]}})",
+           std::string(32, '\0'));
+  const Outcome shape = Run({"check", "c", "--against", "p"});
+  EXPECT_EQ(shape.status, 1);
+  EXPECT_THAT(shape.out, HasSubstr("is float32 [8] but must be float32 [4, 2]"));
+  WriteRaw("p", R"({"sorted_indices": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}})",
+           std::string(16, '\0'));
+  EXPECT_EQ(Run({"check", "c", "--against", "p"}).status, 1);
+  WriteRaw("p", R"({"other": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}})",
+           std::string(16, '\0'));
+  const Outcome none = Run({"check", "c", "--against", "p"});
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.err, HasSubstr("no output to check"));
+}
+
+// A NaN in a sum may come out as another NaN; in a copy it may not.
+TEST_F(Check, NansOfSums) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  WriteRaw("c",
+           R"({"__metadata__": {"top_k": "2"},
+               "tokens": {"dtype": "F32", "shape": [1, 1], "data_offsets": [0, 4]},
+               "permuted_tokens_grad": {"dtype": "F32", "shape": [2, 1], "data_offsets": [4, 12]},
+               "routing_map": {"dtype": "BOOL", "shape": [1, 2], "data_offsets": [12, 14]}})",
+           BytesOf<float>({nan, nan, 1}) + BytesOf<std::uint8_t>({1, 1}));
+  RunOk({"check", "c"});
+  WriteRaw("g", R"({"tokens_grad": {"dtype": "F32", "shape": [1, 1], "data_offsets": [0, 4]}})",
+           BytesOf<std::uint32_t>({0xFFC12345}));
+  RunOk({"check", "c", "--against", "g"});
+  WriteRaw("p", R"({"permuted_tokens": {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]}})",
+           BytesOf<std::uint32_t>({0xFFC12345, 0x7FC00000}));
+  const Outcome outcome = Run({"check", "c", "--against", "p"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("0xffc12345"));
+}
+
+}  // namespace
+}  // namespace moeperm::cli_test
