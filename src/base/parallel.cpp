@@ -7,7 +7,8 @@
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
-#include <optional>
+#include <algorithm>
+#include <mutex>
 
 #include "base/fp_environment.hpp"
 
@@ -15,15 +16,36 @@ namespace moeperm {
 
 int DefaultThreadCount() { return tbb::info::default_concurrency(); }
 
+namespace {
+
+// oneTBB starts at most as many workers as there are processors unless told otherwise, and says so
+// on stderr where an arena asks for more. Of several limits the lowest holds, so there is one of
+// ours in the process, raised to the most that any pool wants and never taken back.
+void AllowThreads(int num_threads) {
+  static std::mutex mutex;
+  static int allowed = DefaultThreadCount();
+  static tbb::global_control* control = nullptr;
+  const std::lock_guard lock(mutex);
+  if (num_threads <= allowed) return;
+  delete control;
+  control = nullptr;
+  control = new tbb::global_control(tbb::global_control::max_allowed_parallelism,
+                                    static_cast<std::size_t>(num_threads));
+  allowed = num_threads;
+}
+
+// A host program's own limit stays: fewer threads then do the tasks of more.
+int ArenaSize(int num_threads) {
+  AllowThreads(num_threads);
+  const std::size_t limit =
+      tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism);
+  return static_cast<int>(std::min(static_cast<std::size_t>(num_threads), limit));
+}
+
+}  // namespace
+
 struct ThreadPool::Arena {
-  explicit Arena(int num_threads) : arena(num_threads) {
-    // oneTBB starts at most as many workers as there are processors unless told otherwise.
-    if (num_threads > DefaultThreadCount()) {
-      limit.emplace(tbb::global_control::max_allowed_parallelism,
-                    static_cast<std::size_t>(num_threads));
-    }
-  }
-  std::optional<tbb::global_control> limit;
+  explicit Arena(int num_threads) : arena(ArenaSize(num_threads)) {}
   tbb::task_arena arena;
 };
 
