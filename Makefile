@@ -36,13 +36,13 @@ demo: setup ## show what the library does, on a small case
 	@{ cmake --preset release && \
 	   cmake --build --preset release --parallel $(JOBS) --target moeperm moeperm-cli; } \
 	  >build/release.log 2>&1 || { cat build/release.log; exit 1; }
-	@scripts/demo build/release
+	@scripts/demo $(CURDIR)/build/release
 
 test: setup ## build all and run the tests
 	$(call test,release)
 
 bench: build ## run the benchmarks
-	@for bench in build/release/bench/*_bench; do $$bench || exit 1; done
+	@build/release/bench/permute_bench
 
 format: ## format the C and C++ files
 	@scripts/format

@@ -134,23 +134,29 @@ inline std::vector<WriteKernel> WriteKernels() {
   return kernels;
 }
 
-// Seconds from the moment all threads stand ready to the moment the last is done.
+// Seconds from the first thread's start to the last one's end; all start together. Their own clocks
+// count: this thread may wake up long after the others have begun.
 template <class Work>
 double TimeOnThreads(int threads, const Work& work) {
   using Clock = std::chrono::steady_clock;
-  std::latch ready(threads + 1);
+  const auto count = static_cast<std::size_t>(threads);
+  std::latch ready(threads);
+  std::vector<Clock::time_point> starts(count);
+  std::vector<Clock::time_point> ends(count);
   std::vector<std::thread> team;
-  team.reserve(static_cast<std::size_t>(threads));
-  for (int thread = 0; thread < threads; ++thread) {
+  team.reserve(count);
+  for (std::size_t thread = 0; thread < count; ++thread) {
     team.emplace_back([&, thread] {
       ready.arrive_and_wait();
-      work(thread);
+      starts[thread] = Clock::now();
+      work(static_cast<int>(thread));
+      ends[thread] = Clock::now();
     });
   }
-  ready.arrive_and_wait();
-  const Clock::time_point start = Clock::now();
   for (std::thread& member : team) member.join();
-  return std::chrono::duration<double>(Clock::now() - start).count();
+  return std::chrono::duration<double>(*std::ranges::max_element(ends) -
+                                       *std::ranges::min_element(starts))
+      .count();
 }
 
 }  // namespace detail

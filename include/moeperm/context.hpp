@@ -36,7 +36,7 @@ class MOEPERM_EXPORT Context {
   static const Context& Default() noexcept;
 
   [[nodiscard]] const Status& status() const noexcept;
-  [[nodiscard]] int num_threads() const noexcept;      // 0 unless status().ok()
+  [[nodiscard]] int num_threads() const noexcept;       // 0 unless status().ok()
   [[nodiscard]] std::string_view isa() const noexcept;  // empty unless status().ok()
 
   struct Impl;  // src/base/context.hpp

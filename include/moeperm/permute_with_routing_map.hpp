@@ -98,9 +98,9 @@ struct PermuteWithRoutingMapGradSpecs {
   std::optional<TensorSpec> probs_grad;   // where permuted_probs_grad is given
 };
 
-MOEPERM_EXPORT Status PermuteWithRoutingMapGrad(
-    const PermuteWithRoutingMapGradArgs& args,
-    const Context& context = Context::Default()) noexcept;
+MOEPERM_EXPORT Status
+PermuteWithRoutingMapGrad(const PermuteWithRoutingMapGradArgs& args,
+                          const Context& context = Context::Default()) noexcept;
 
 MOEPERM_EXPORT Status InferPermuteWithRoutingMapGrad(
     const PermuteWithRoutingMapGradArgs& args, PermuteWithRoutingMapGradSpecs* specs) noexcept;

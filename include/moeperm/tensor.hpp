@@ -45,24 +45,26 @@ class BasicTensorView {
 
   // Typed: T is float, Float16, BFloat16, int8_t, bool, int32_t or int64_t.
   template <class T>
-    requires(detail::kDTypeOf<std::remove_const_t<T>> != DType::kInvalid &&
-             (kConst || !std::is_const_v<T>))
-  BasicTensorView(T* data, std::initializer_list<std::int64_t> shape) noexcept
+  requires(detail::kDTypeOf<std::remove_const_t<T>> != DType::kInvalid &&
+           (kConst || !std::is_const_v<T>))
+      BasicTensorView(T* data, std::initializer_list<std::int64_t> shape)
+  noexcept
       : BasicTensorView(data, detail::kDTypeOf<std::remove_const_t<T>>,
                         std::span(shape.begin(), shape.size())) {}
   template <class T>
-    requires(detail::kDTypeOf<std::remove_const_t<T>> != DType::kInvalid &&
-             (kConst || !std::is_const_v<T>))
-  BasicTensorView(T* data, std::initializer_list<std::int64_t> shape,
-                  std::initializer_list<std::int64_t> strides) noexcept
+  requires(detail::kDTypeOf<std::remove_const_t<T>> != DType::kInvalid &&
+           (kConst || !std::is_const_v<T>))
+      BasicTensorView(T* data, std::initializer_list<std::int64_t> shape,
+                      std::initializer_list<std::int64_t> strides)
+  noexcept
       : BasicTensorView(data, detail::kDTypeOf<std::remove_const_t<T>>,
                         std::span(shape.begin(), shape.size()),
                         std::span(strides.begin(), strides.size())) {}
 
   // A mutable view reads as a const one.
   template <bool kOther>
-    requires(kConst && !kOther)
-  BasicTensorView(const BasicTensorView<kOther>& other) noexcept  // NOLINT: implicit on purpose
+  requires(kConst && !kOther) BasicTensorView(const BasicTensorView<kOther>& other)
+  noexcept  // NOLINT: implicit on purpose
       : data_(other.data()), dtype_(other.dtype()) {
     if (other.rank() < 0) {
       rank_ = -1;
@@ -74,8 +76,12 @@ class BasicTensorView {
   [[nodiscard]] Void* data() const noexcept { return data_; }
   [[nodiscard]] DType dtype() const noexcept { return dtype_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }
-  [[nodiscard]] std::int64_t shape(int dim) const noexcept { return shape_[static_cast<size_t>(dim)]; }
-  [[nodiscard]] std::int64_t stride(int dim) const noexcept { return strides_[static_cast<size_t>(dim)]; }
+  [[nodiscard]] std::int64_t shape(int dim) const noexcept {
+    return shape_[static_cast<size_t>(dim)];
+  }
+  [[nodiscard]] std::int64_t stride(int dim) const noexcept {
+    return strides_[static_cast<size_t>(dim)];
+  }
   [[nodiscard]] std::span<const std::int64_t> shape() const noexcept {
     return {shape_.data(), static_cast<std::size_t>(rank_ < 0 ? 0 : rank_)};
   }

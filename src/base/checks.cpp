@@ -152,7 +152,8 @@ Status CheckRowCount(std::string_view name, std::int64_t value) {
 Status CheckAllDisjoint(std::span<const NamedOutput> outputs, std::span<const NamedInput> inputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      MOEPERM_TRY(CheckDisjoint(outputs[i].name, outputs[i].view, outputs[j].name, outputs[j].view));
+      MOEPERM_TRY(
+          CheckDisjoint(outputs[i].name, outputs[i].view, outputs[j].name, outputs[j].view));
     }
     for (const NamedInput& input : inputs) {
       MOEPERM_TRY(CheckDisjoint(outputs[i].name, outputs[i].view, input.name, input.view));
@@ -168,8 +169,10 @@ Status CheckDisjoint(std::string_view output_name, const TensorView& output,
   std::int64_t low = 0;
   std::int64_t high = 0;
   ByteRange(view, &low, &high);
-  const auto begin = reinterpret_cast<std::uintptr_t>(view.data()) + static_cast<std::uintptr_t>(low);
-  const auto last = reinterpret_cast<std::uintptr_t>(view.data()) + static_cast<std::uintptr_t>(high);
+  const auto begin =
+      reinterpret_cast<std::uintptr_t>(view.data()) + static_cast<std::uintptr_t>(low);
+  const auto last =
+      reinterpret_cast<std::uintptr_t>(view.data()) + static_cast<std::uintptr_t>(high);
   ByteRange(other, &low, &high);
   const auto other_begin =
       reinterpret_cast<std::uintptr_t>(other.data()) + static_cast<std::uintptr_t>(low);

@@ -11,7 +11,7 @@ namespace moeperm {
 
 struct Context::Impl {
   Status status;
-  const Isa* isa = nullptr;         // set where status.ok()
+  const Isa* isa = nullptr;        // set where status.ok()
   std::optional<ThreadPool> pool;  // set where status.ok()
 };
 

@@ -11,7 +11,7 @@
 namespace moeperm {
 
 struct Isa {
-  std::string name;    // as Highway calls it
+  std::string name;   // as Highway calls it
   std::size_t index;  // of its entry in a Highway dispatch table
 };
 

@@ -92,8 +92,8 @@ Status AboveLimit(std::string_view name, std::int64_t value, std::int64_t limit)
 Status CapacityAboveTokens(std::int64_t capacity, std::int64_t tokens, std::int64_t experts,
                            std::int64_t row_bytes) {
   // In floating point: the product is what must not be computed in 64 bits.
-  const double bytes = static_cast<double>(capacity) * static_cast<double>(experts) *
-                       static_cast<double>(row_bytes);
+  const double bytes =
+      static_cast<double>(capacity) * static_cast<double>(experts) * static_cast<double>(row_bytes);
   return Invalid("capacity = {} but there are only {} tokens to choose from{}", capacity, tokens,
                  row_bytes == 0 ? "" : fmt::format(" (the rows would take {:.0f} bytes)", bytes));
 }
@@ -106,7 +106,8 @@ Status SlotsNotMultiple(std::int64_t slots, std::int64_t tokens) {
                  tokens);
 }
 Status TooManySlots(std::int64_t tokens, std::int64_t top_k) {
-  return Invalid("{} tokens with top_k = {} slots each are more than 2^63 - 1 slots", tokens, top_k);
+  return Invalid("{} tokens with top_k = {} slots each are more than 2^63 - 1 slots", tokens,
+                 top_k);
 }
 Status TooManyRoutes(std::int64_t routes, std::int64_t limit) {
   return Invalid("routing_map has {} routes, above the limit of {}", routes, limit);

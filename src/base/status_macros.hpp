@@ -11,8 +11,8 @@
 #include "moeperm/status.hpp"
 
 // Returns from the enclosing function unless `expr` is an OK status.
-#define MOEPERM_TRY(expr)                                             \
-  do {                                                                \
+#define MOEPERM_TRY(expr)                                                  \
+  do {                                                                     \
     if (::moeperm::Status status_ = (expr); !status_.ok()) return status_; \
   } while (false)
 

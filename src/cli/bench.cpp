@@ -245,6 +245,7 @@ Command AddBench(CLI::App& root, Globals& globals) {
       ->check(OneOf({"float32", "float16", "bfloat16"}))
       ->type_name("float32|float16|bfloat16");
   std::vector<std::string> names;
+  names.reserve(bench::kOps.size());
   for (const auto& [op, name] : bench::kOps) names.emplace_back(name);
   app->add_option("--op", options->ops, "Only this operation; may be given several times")
       ->check(OneOf(names))

@@ -90,9 +90,9 @@ Status CheckInputs(const PermuteWithRoutingMapArgs& args) {
   if (args.probs) MOEPERM_TRY(CheckProbs(*args.probs, tokens, experts));
   if (args.num_out_tokens < 0) return msg::Negative("num_out_tokens", args.num_out_tokens);
   if (args.drop_and_pad) {
-    return CheckCapacity(Capacity(args), tokens, experts,
-                         args.tokens.shape(1) *
-                             static_cast<std::int64_t>(SizeOf(args.tokens.dtype())));
+    return CheckCapacity(
+        Capacity(args), tokens, experts,
+        args.tokens.shape(1) * static_cast<std::int64_t>(SizeOf(args.tokens.dtype())));
   }
   MOEPERM_TRY(CheckRowCount("num_out_tokens", args.num_out_tokens));
   if (args.top_k < 0) return msg::Negative("top_k", args.top_k);
@@ -117,8 +117,7 @@ Status CheckOutputs(const PermuteWithRoutingMapArgs& args) {
     outputs.push_back({"permuted_probs", *args.permuted_probs});
   }
   if (args.tokens_per_expert) {
-    MOEPERM_TRY(
-        CheckIndexOutput("tokens_per_expert", *args.tokens_per_expert, experts, "experts"));
+    MOEPERM_TRY(CheckIndexOutput("tokens_per_expert", *args.tokens_per_expert, experts, "experts"));
     outputs.push_back({"tokens_per_expert", *args.tokens_per_expert});
   }
   if (args.expert_offsets) {

@@ -74,24 +74,23 @@ bool StreamWeights(const TensorView& probs_grad) {
 
 // probs_grad from an index whose slots know their expert: expert_of(slot).
 template <class ExpertOf>
-void WriteProbsGrad(const Context::Impl& context, const TokenRows& index,
-                    const ExpertOf& expert_of, const ConstTensorView& permuted_probs_grad,
-                    const TensorView& probs_grad) {
-  const std::int64_t bytes =
-      probs_grad.shape(0) * probs_grad.shape(1) *
-      static_cast<std::int64_t>(SizeOf(probs_grad.dtype()));
+void WriteProbsGrad(const Context::Impl& context, const TokenRows& index, const ExpertOf& expert_of,
+                    const ConstTensorView& permuted_probs_grad, const TensorView& probs_grad) {
+  const std::int64_t bytes = probs_grad.shape(0) * probs_grad.shape(1) *
+                             static_cast<std::int64_t>(SizeOf(probs_grad.dtype()));
   const int parts = TaskCount(*context.pool, index.num_tokens, bytes, 4);
   const bool stream = StreamWeights(probs_grad);
   context.pool->Run(parts, [&](int part) {
     const Range tokens = CutRange(index.num_tokens, parts, part);
-    WithWeightGradWriter(context, permuted_probs_grad, probs_grad, stream, tokens.begin, [&](auto& writer) {
-      for (std::int64_t token = tokens.begin; token < tokens.end; ++token) {
-        for (std::int64_t slot = index.Begin(token); slot < index.End(token); ++slot) {
-          writer.Set(expert_of(slot), index.rows[slot]);
-        }
-        writer.Next();
-      }
-    });
+    WithWeightGradWriter(
+        context, permuted_probs_grad, probs_grad, stream, tokens.begin, [&](auto& writer) {
+          for (std::int64_t token = tokens.begin; token < tokens.end; ++token) {
+            for (std::int64_t slot = index.Begin(token); slot < index.End(token); ++slot) {
+              writer.Set(expert_of(slot), index.rows[slot]);
+            }
+            writer.Next();
+          }
+        });
   });
 }
 

@@ -7,8 +7,7 @@
 
 namespace moeperm {
 
-const std::uint8_t* MapRows::Rows(std::int64_t token, std::int64_t count,
-                                  std::int64_t* row_bytes) {
+const std::uint8_t* MapRows::Rows(std::int64_t token, std::int64_t count, std::int64_t* row_bytes) {
   const auto* base = static_cast<const std::uint8_t*>(map_.data()) + token * map_.stride(0);
   if (in_place()) {
     *row_bytes = map_.stride(0);

@@ -19,9 +19,7 @@ class MapRows {
   explicit MapRows(const ConstTensorView& map) : map_(map) {}
 
   [[nodiscard]] bool in_place() const { return map_.stride(1) == 1 || map_.shape(1) <= 1; }
-  Status Prepare() {
-    return in_place() ? Status() : tile_.Allocate(kTile * map_.shape(1));
-  }
+  Status Prepare() { return in_place() ? Status() : tile_.Allocate(kTile * map_.shape(1)); }
 
   // How many rows Rows() gives at a time.
   [[nodiscard]] std::int64_t MaxRows() const { return in_place() ? map_.shape(0) : kTile; }

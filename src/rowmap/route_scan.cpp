@@ -11,7 +11,8 @@
 namespace moeperm {
 namespace {
 
-// Routes a token that memory is set aside for at first: a caller may allow every expert and use few.
+// Routes a token that memory is set aside for at first: a caller may allow every expert and use
+// few.
 constexpr std::int64_t kMaxHint = 32;
 
 Status ScanBlock(const ConstTensorView& map, ScanRows scan_rows, std::int64_t routes_hint,
@@ -25,8 +26,8 @@ Status ScanBlock(const ConstTensorView& map, ScanRows scan_rows, std::int64_t ro
   job.histogram = block->next_ranks.data();
   const std::int64_t room = job.experts + kScanSlack;  // what one more token may need
   const std::int64_t tokens = block->token_end - block->token_begin;
-  MOEPERM_TRY(block->experts.Allocate(
-      tokens * std::min({routes_hint, job.experts, kMaxHint}) + room));
+  MOEPERM_TRY(
+      block->experts.Allocate(tokens * std::min({routes_hint, job.experts, kMaxHint}) + room));
   std::int64_t used = 0;
   for (std::int64_t token = block->token_begin; token < block->token_end;) {
     const std::int64_t count = std::min(block->token_end - token, rows.MaxRows());
@@ -66,8 +67,8 @@ Status RouteScan::Scan(const Context::Impl& context, const ConstTensorView& map,
   }
   const ScanRows scan_rows = ScanRowsFor(*context.isa);
   ForEachBlock(context, [&](Block& block) {
-    block.status = ScanBlock(map, scan_rows, std::max<std::int64_t>(routes_hint, 1), &token_counts_,
-                             &block);
+    block.status =
+        ScanBlock(map, scan_rows, std::max<std::int64_t>(routes_hint, 1), &token_counts_, &block);
   });
   num_routes_ = 0;
   for (Block& block : blocks_) {
@@ -92,8 +93,8 @@ void RouteScan::RankExperts() {
   for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
     for (std::int64_t e = 0; e < num_experts_; ++e) {
       // next_ranks of the block behind, or the expert's end, minus this block's routes
-      const std::int64_t end = block == blocks_.rbegin() ? expert_begins_[e + 1]
-                                                         : std::prev(block)->next_ranks[e];
+      const std::int64_t end =
+          block == blocks_.rbegin() ? expert_begins_[e + 1] : std::prev(block)->next_ranks[e];
       block->next_ranks[e] = static_cast<std::int32_t>(end - block->next_ranks[e]);
     }
   }

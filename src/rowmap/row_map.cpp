@@ -20,7 +20,8 @@ void SetTokenOffsets(const RouteScan& scan, const RouteScan::Block& block, RowMa
   }
 }
 
-// Gives each route of the block its row, and each row its token. kCut: rows past the end are dropped.
+// Gives each route of the block its row, and each row its token. kCut: rows past the end are
+// dropped.
 template <bool kCut>
 void PlaceRows(const RouteScan& scan, RouteScan::Block* block, RowMap::Impl* impl) {
   const std::int32_t* expert = block->experts.data();
@@ -153,8 +154,7 @@ Status RowMap::FromRoutingMap(const ConstTensorView& routing_map, const RowMapOp
     MOEPERM_TRY(CheckCount("routing_map", routing_map, 0));
     MOEPERM_TRY(CheckCount("routing_map", routing_map, 1));
     if (options.drop_and_pad) {
-      MOEPERM_TRY(
-          CheckCapacity(options.capacity, routing_map.shape(0), routing_map.shape(1), 0));
+      MOEPERM_TRY(CheckCapacity(options.capacity, routing_map.shape(0), routing_map.shape(1), 0));
     } else if (options.num_rows) {
       MOEPERM_TRY(CheckRowCount("num_rows", *options.num_rows));
     }
@@ -173,9 +173,7 @@ std::span<const std::int32_t> RowMap::token_offsets() const noexcept {
   static constexpr std::int32_t kNone[] = {0};  // the empty map has no memory of its own
   return impl_->token_offsets.size() > 0 ? impl_->token_offsets.span() : kNone;
 }
-std::span<const std::int32_t> RowMap::slot_rows() const noexcept {
-  return impl_->slot_rows.span();
-}
+std::span<const std::int32_t> RowMap::slot_rows() const noexcept { return impl_->slot_rows.span(); }
 std::span<const std::int32_t> RowMap::slot_experts() const noexcept {
   return impl_->slot_experts.span();
 }

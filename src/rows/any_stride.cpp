@@ -50,8 +50,7 @@ void SumTile(const ReduceJob& job, std::int64_t begin, std::int64_t end, bool fr
   for (std::int64_t slot = begin; slot < end; ++slot) {
     const std::int32_t row = job.index.rows[slot];
     if (row < 0 || row >= job.num_rows) continue;
-    const std::uint8_t* from =
-        job.src + row * job.src_row_bytes + column * job.src_col_bytes;
+    const std::uint8_t* from = job.src + row * job.src_row_bytes + column * job.src_col_bytes;
     for (std::int64_t i = 0; i < width; ++i, from += job.src_col_bytes) {
       const float value = Widen(LoadElement<T>(from));
       auto& element = sum[static_cast<std::size_t>(i)];

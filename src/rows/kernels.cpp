@@ -4,8 +4,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "rows/kernels.cpp"
-#include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
 #include "rows/number-inl.hpp"

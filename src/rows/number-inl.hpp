@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads and stores of pairs of float32 vectors from and to each storage type; included once a target.
-// A pair holds 2 * Lanes(DF()) neighbouring elements, which of them in which lane is the type's
-// affair: sums are lane by lane. Store() is the vector form of Narrow() in convert.hpp, and with
-// `stream` wants an address aligned to a whole vector.
+// Loads and stores of pairs of float32 vectors from and to each storage type; included once a
+// target. A pair holds 2 * Lanes(DF()) neighbouring elements, which of them in which lane is the
+// type's affair: sums are lane by lane. Store() is the vector form of Narrow() in convert.hpp, and
+// with `stream` wants an address aligned to a whole vector.
 #include "rows/convert.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -88,7 +88,7 @@ struct BFloat16Rows {
     Store16(hn::BitCast(D16(), hn::Or(low, high)), to, stream);
   }
 };
-#else   // one lane: no vector holds two elements
+#else  // one lane: no vector holds two elements
 struct BFloat16Rows {
   using Element = std::uint16_t;
   static constexpr auto kAny = ReduceAnyBFloat16;
@@ -145,9 +145,8 @@ HWY_INLINE hn::Vec<DU16> NarrowToFloat16(VF value) {
   const auto as_int = hn::BitCast(di, magnitude);  // not negative: signed compares are exact
   const VU odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(du, 1));
   const VU normal = hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, hn::Set(du, 0xC8000FFF)), odd));
-  const VU small =
-      hn::Sub(hn::BitCast(du, hn::Add(hn::BitCast(df, magnitude), hn::Set(df, 0.5F))),
-              hn::Set(du, 0x3F000000));
+  const VU small = hn::Sub(hn::BitCast(du, hn::Add(hn::BitCast(df, magnitude), hn::Set(df, 0.5F))),
+                           hn::Set(du, 0x3F000000));
   const auto is_large = hn::RebindMask(du, hn::Gt(as_int, hn::Set(di, 0x477FFFFF)));
   const auto is_small = hn::RebindMask(du, hn::Lt(as_int, hn::Set(di, 0x38800000)));
   VU half = hn::IfThenElse(is_large, hn::Set(du, 0x7C00), normal);

@@ -25,8 +25,8 @@ void ForEachPart(const Context::Impl& context, std::int64_t rows, std::int64_t h
   const int wanted = TaskCount(*context.pool, rows * hidden, bytes, kTasksPerThread);
   const int row_parts = static_cast<int>(std::min<std::int64_t>(wanted, rows));
   if (row_parts == 0) return;
-  const int column_parts = static_cast<int>(std::clamp<std::int64_t>(
-      hidden / kMinColumns, 1, std::max(1, wanted / row_parts)));
+  const int column_parts = static_cast<int>(
+      std::clamp<std::int64_t>(hidden / kMinColumns, 1, std::max(1, wanted / row_parts)));
   context.pool->Run(row_parts * column_parts, [&](int task) {
     const Range row = CutRange(rows, row_parts, task / column_parts);
     const Range column = CutRange(hidden, column_parts, task % column_parts);
@@ -52,7 +52,6 @@ void SetMatrices(const ConstTensorView& src, const TensorView& dst, Job* job) {
   job->dst_col_bytes = dst.stride(1) * element;
   job->hidden = src.shape(1);
 }
-
 
 }  // namespace
 
@@ -122,23 +121,23 @@ void ZeroRows(const Context::Impl& context, std::int64_t begin, const TensorView
   const std::int64_t bytes = rows * dst.shape(1) * element;
   if (bytes == 0) return;
   const bool stream = ShouldStream(bytes);
-  ForEachPart(
-      context, rows, dst.shape(1), bytes,
-      [&](std::int64_t row_begin, std::int64_t row_end, std::int64_t column_begin,
-          std::int64_t column_end) {
-        for (std::int64_t row = begin + row_begin; row < begin + row_end; ++row) {
-          std::uint8_t* to = static_cast<std::uint8_t*>(dst.data()) +
-                             (row * dst.stride(0) + column_begin * dst.stride(1)) * element;
-          if (dst.stride(1) == 1) {
-            kernels.fill_zero(to, (column_end - column_begin) * element, stream);
-            continue;
-          }
-          for (std::int64_t i = column_begin; i < column_end; ++i, to += dst.stride(1) * element) {
-            std::memset(to, 0, static_cast<std::size_t>(element));
-          }
-        }
-        kernels.flush_stream();
-      });
+  ForEachPart(context, rows, dst.shape(1), bytes,
+              [&](std::int64_t row_begin, std::int64_t row_end, std::int64_t column_begin,
+                  std::int64_t column_end) {
+                for (std::int64_t row = begin + row_begin; row < begin + row_end; ++row) {
+                  std::uint8_t* to = static_cast<std::uint8_t*>(dst.data()) +
+                                     (row * dst.stride(0) + column_begin * dst.stride(1)) * element;
+                  if (dst.stride(1) == 1) {
+                    kernels.fill_zero(to, (column_end - column_begin) * element, stream);
+                    continue;
+                  }
+                  for (std::int64_t i = column_begin; i < column_end;
+                       ++i, to += dst.stride(1) * element) {
+                    std::memset(to, 0, static_cast<std::size_t>(element));
+                  }
+                }
+                kernels.flush_stream();
+              });
 }
 
 }  // namespace moeperm

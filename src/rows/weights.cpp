@@ -21,8 +21,7 @@ void SpreadElements(const Context::Impl& context, const TokenRows& index,
       for (std::int64_t slot = index.Begin(token); slot < index.End(token); ++slot) {
         const std::int32_t row = index.rows[slot];
         if (row < 0) continue;
-        to[row * dst.stride(0)] =
-            from[token * src.stride(0) + slot_experts[slot] * src.stride(1)];
+        to[row * dst.stride(0)] = from[token * src.stride(0) + slot_experts[slot] * src.stride(1)];
       }
     }
   });
@@ -34,8 +33,9 @@ void SpreadElements(const Context::Impl& context, const TokenRows& index,
 void SpreadWeights(const Context::Impl& context, const TokenRows& index,
                    const std::int32_t* slot_experts, std::int64_t first_empty_row,
                    const ConstTensorView& src, const TensorView& dst) {
-  (SizeOf(src.dtype()) == 4 ? SpreadElements<std::uint32_t> : SpreadElements<std::uint16_t>)(
-      context, index, slot_experts, first_empty_row, src, dst);
+  (SizeOf(src.dtype()) == 4
+       ? SpreadElements<std::uint32_t>
+       : SpreadElements<std::uint16_t>)(context, index, slot_experts, first_empty_row, src, dst);
 }
 
 }  // namespace moeperm

@@ -71,7 +71,9 @@ class WeightGradWriter {
  private:
   static constexpr std::int64_t kTileElements = (std::int64_t{16} << 10) / sizeof(Element);
 
-  [[nodiscard]] std::size_t At(std::int64_t i) const { return static_cast<std::size_t>(i * experts_); }
+  [[nodiscard]] std::size_t At(std::int64_t i) const {
+    return static_cast<std::size_t>(i * experts_);
+  }
   [[nodiscard]] Element* To(std::int64_t token) const {
     return static_cast<Element*>(dst_.data()) + token * dst_.stride(0);
   }
