@@ -6,9 +6,8 @@
                            [--experts 256] [--hidden 7168] [--dtype bfloat16] [--threads N]
                            [--repeat 7] [--compile] [--json]
 
-Each alternative is checked against moeperm first: the largest difference is printed, and whether it
-is exact to one rounding (the float32 sum rounded once). Only those count for the ratio. Memory for
-outputs is what the alternative makes it: eager PyTorch allocates intermediate tensors in every call,
+Each alternative is checked first, on some of the tokens against sums in float64: one whose mean error
+is above moeperm's is not as exact and does not count for the ratio. Memory for outputs is what the alternative makes it: eager PyTorch allocates intermediate tensors in every call,
 which is part of what a call costs. Needs torch; says so and exits with 0 where there is none.
 """
 
@@ -223,6 +222,11 @@ def main():
     def embedding_bag():
         return F.embedding_bag(row_of_slot.view(tokens, top_k), dy, mode="sum")
 
+    # The exact results, of a part of the tokens where all would take long.
+    some = min(tokens, 512)
+    exact_grad = dy.index_select(0, row_of_slot[:some * top_k]).double()
+    exact_grad = exact_grad.view(some, top_k, hidden).sum(1)
+
     def forward_index_select():
         rows_of_tokens = torch.arange(tokens).expand(experts, -1).masked_select(routing_map.T)
         return x.index_select(0, rows_of_tokens), probs.T.masked_select(routing_map.T)
@@ -232,25 +236,25 @@ def main():
         return out.masked_scatter_(routing_map.T.contiguous(), dp).T.contiguous()
 
     cases = {
-        "forward": (ours_forward, lambda: permuted, [forward_index_select]),
-        "tokens gradient": (ours_tokens_grad, lambda: dx, [
+        "forward": (ours_forward, permuted, permuted.double()[:some], [forward_index_select]),
+        "tokens gradient": (ours_tokens_grad, dx, exact_grad, [
             index_add_float32, index_add_storage, scatter_add_float32, scatter_add_storage,
             gather_sum, gather_sum_float32, embedding_bag]),
-        "probs gradient": (ours_probs_grad, lambda: dprobs, [probs_masked_scatter]),
+        "probs gradient": (ours_probs_grad, dprobs, None, [probs_masked_scatter]),
     }
     report = {"torch": torch.__version__, "threads": args.threads, "dtype": args.dtype,
               "tokens": tokens, "top_k": top_k, "experts": experts, "hidden": hidden, "cases": {}}
     if not args.json:
         print(f"{tokens} tokens x top {top_k} of {experts} experts, hidden {hidden}, {args.dtype}, "
               f"{args.threads} thread(s), torch {torch.__version__}")
-    for name, (ours, result, theirs) in cases.items():
+    for name, (ours, result, exact, theirs) in cases.items():
         seconds = timed(ours, args.repeat)
-        want = result().float()
-        # One unit in the last place of the largest sum, for sums added in another order.
-        ulp = torch.finfo(dtype if name != "probs gradient" else torch.float32).eps
-        entry = {"moeperm_s": seconds, "peers": []}
+        if exact is None:
+            exact = result.double()[:some]  # copies
+        our_error = (result[:some].double() - exact).abs().mean().item()
+        entry = {"moeperm_s": seconds, "mean_error": our_error, "peers": []}
         if not args.json:
-            print(f"\n{name}: moeperm {seconds * 1e3:.2f} ms")
+            print(f"\n{name}: moeperm {seconds * 1e3:.2f} ms, mean error {our_error:.4g}")
         for call in theirs:
             for compiled in (False, True) if args.compile else (False,):
                 run = torch.compile(call) if compiled else call
@@ -262,14 +266,16 @@ def main():
                     print(f"  {label}: {str(error).splitlines()[0]}", file=sys.stderr)
                     continue
                 got = got[0] if isinstance(got, tuple) else got
-                wrong = (got.float() - want).abs()
-                exact = bool((wrong <= ulp * want.abs() + 1e-5).all())
+                error = (got[:some].double() - exact).abs().mean().item()
+                as_exact = error <= our_error * 1.0001
+                different = (got != result).sum().item()
                 entry["peers"].append({"name": label, "s": took, "ratio": took / seconds,
-                                       "as_exact": exact, "largest_difference": wrong.max().item()})
+                                       "as_exact": as_exact, "mean_error": error,
+                                       "elements_that_differ": different})
                 if not args.json:
-                    note = "" if exact else "  (not as exact: sums in the storage dtype)"
+                    note = "" if as_exact else "  (not as exact)"
                     print(f"  {label:34} {took * 1e3:9.2f} ms  {took / seconds:6.1f} x  "
-                          f"differs by {wrong.max().item():.3g}{note}")
+                          f"mean error {error:.4g}, {different} elements differ{note}")
         for kind in ("eager", "compiled") if args.compile else ("eager",):
             best = min((p for p in entry["peers"]
                         if p["as_exact"] and p["name"].endswith("(compiled)") == (kind != "eager")),
