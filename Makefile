@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Short names for the commands of the project; CMakePresets.json has the builds behind them.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test bench format lint asan ubsan tsan nightly install clean
+.PHONY: help setup build demo test bench format lint asan ubsan tsan nightly fuzz install clean
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
@@ -61,6 +61,10 @@ tsan: setup ## test with ThreadSanitizer
 
 nightly: setup ## run the exhaustive tests too
 	$(call test,nightly)
+
+fuzz: setup ## run the fuzzers for a short time
+	$(call build,fuzz)
+	@scripts/run-tests fuzz $(JOBS) --tests-regex '^fuzz\.'
 
 install: build ## install the library and the tool below PREFIX (/usr/local)
 	@cmake --install build/release --prefix $(PREFIX)

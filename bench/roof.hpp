@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <latch>
+#include <limits>
 #include <span>
 #include <thread>
 #include <vector>
@@ -177,30 +178,41 @@ class RoofMeter {
   // The best pass so far of each.
   [[nodiscard]] const Roofs& best() const { return best_; }
 
-  // Bytes a second of one pass over the buffer.
-  double Read() {
-    const double speed = Pass([this](const std::byte* data, std::size_t bytes) {
-      keep_.fetch_xor(read_(data, bytes), std::memory_order_relaxed);
+  // Bytes a second of one pass over about so many bytes, at most the buffer. Passes that move as
+  // much as the operator last as long, and are as likely to be interrupted.
+  double Read(std::uint64_t bytes = kAll) {
+    const double speed = Pass(bytes, [this](const std::byte* data, std::size_t size) {
+      keep_.fetch_xor(read_(data, size), std::memory_order_relaxed);
     });
     best_.read = std::max(best_.read, speed);
     return speed;
   }
-  double Write() {
-    const double speed = Pass([this](std::byte* data, std::size_t bytes) { write_(data, bytes); });
+  double Write(std::uint64_t bytes = kAll) {
+    const double speed =
+        Pass(bytes, [this](std::byte* data, std::size_t size) { write_(data, size); });
     best_.write = std::max(best_.write, speed);
     return speed;
   }
 
  private:
+  static constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::size_t kPiece = std::size_t{1} << 20;
+
+  // Pieces go to whichever thread is free, as the operators' do: with fixed halves, a thread that
+  // another program holds up would hold up the pass, and the operator would seem faster than
+  // memory.
   template <class Work>
-  double Pass(const Work& work) const {
-    constexpr std::size_t kBlock = 4096;
-    const auto threads = static_cast<std::size_t>(threads_);
-    const std::size_t share = buffer_.bytes().size() / threads / kBlock * kBlock;
-    const double seconds = detail::TimeOnThreads(threads_, [&](int thread) {
-      work(buffer_.data() + static_cast<std::size_t>(thread) * share, share);
+  double Pass(std::uint64_t bytes, const Work& work) {
+    const std::size_t all = buffer_.bytes().size() / kPiece;
+    const std::size_t pieces = std::clamp<std::size_t>(bytes / kPiece, 1, all);
+    std::atomic<std::size_t> next = 0;
+    const double seconds = detail::TimeOnThreads(threads_, [&](int) {
+      for (std::size_t piece = next++; piece < pieces; piece = next++) {
+        work(buffer_.data() + (first_ + piece) % all * kPiece, kPiece);
+      }
     });
-    return static_cast<double>(share * threads) / seconds;
+    first_ = (first_ + pieces) % all;  // on to what has left the caches
+    return static_cast<double>(pieces * kPiece) / seconds;
   }
 
   // By the median of passes in turn, so that a lucky moment does not choose.
@@ -220,6 +232,7 @@ class RoofMeter {
 
   int threads_;
   Buffer buffer_;
+  std::size_t first_ = 0;  // piece of the next pass
   detail::ReadKernel read_ = nullptr;
   detail::WriteKernel write_ = nullptr;
   Roofs best_;

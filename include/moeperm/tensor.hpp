@@ -16,8 +16,16 @@ namespace moeperm {
 // Dimensions a view can have.
 inline constexpr int kMaxRank = 4;
 
+namespace detail {
+// What a typed view can be made of; a mutable one only of what may be written.
+template <class T, bool kConst>
+concept ElementOf = kDTypeOf<std::remove_const_t<T>>
+!= DType::kInvalid && (kConst || !std::is_const_v<T>);
+}  // namespace detail
+
 // A strided view. Strides count elements, may be 0 (an expanded dimension) and may be negative;
-// `data` is the address of element [0, 0, ...]. Elements need only the alignment of their type.
+// `data` is the address of element [0, 0, ...]. Elements need only the alignment of their type. The
+// stride of a dimension of one or no element does not matter and reads as 1.
 //
 //   float x[6];
 //   TensorView whole(x, {2, 3});              // row-major
@@ -44,27 +52,21 @@ class BasicTensorView {
   }
 
   // Typed: T is float, Float16, BFloat16, int8_t, bool, int32_t or int64_t.
-  template <class T>
-  requires(detail::kDTypeOf<std::remove_const_t<T>> != DType::kInvalid &&
-           (kConst || !std::is_const_v<T>))
-      BasicTensorView(T* data, std::initializer_list<std::int64_t> shape)
-  noexcept
+  template <detail::ElementOf<kConst> T>
+  BasicTensorView(T* data, std::initializer_list<std::int64_t> shape) noexcept
       : BasicTensorView(data, detail::kDTypeOf<std::remove_const_t<T>>,
                         std::span(shape.begin(), shape.size())) {}
-  template <class T>
-  requires(detail::kDTypeOf<std::remove_const_t<T>> != DType::kInvalid &&
-           (kConst || !std::is_const_v<T>))
-      BasicTensorView(T* data, std::initializer_list<std::int64_t> shape,
-                      std::initializer_list<std::int64_t> strides)
-  noexcept
+  template <detail::ElementOf<kConst> T>
+  BasicTensorView(T* data, std::initializer_list<std::int64_t> shape,
+                  std::initializer_list<std::int64_t> strides) noexcept
       : BasicTensorView(data, detail::kDTypeOf<std::remove_const_t<T>>,
                         std::span(shape.begin(), shape.size()),
                         std::span(strides.begin(), strides.size())) {}
 
   // A mutable view reads as a const one.
-  template <bool kOther>
-  requires(kConst && !kOther) BasicTensorView(const BasicTensorView<kOther>& other)
-  noexcept  // NOLINT: implicit on purpose
+  template <bool kOther, class = std::enable_if_t<kConst && !kOther>>
+  // NOLINTNEXTLINE(google-explicit-constructor): implicit on purpose
+  BasicTensorView(const BasicTensorView<kOther>& other) noexcept
       : data_(other.data()), dtype_(other.dtype()) {
     if (other.rank() < 0) {
       rank_ = -1;
@@ -98,7 +100,8 @@ class BasicTensorView {
     rank_ = static_cast<int>(shape.size());
     for (std::size_t i = 0; i < shape.size(); ++i) {
       shape_[i] = shape[i];
-      strides_[i] = strides[i];
+      // A dimension of one element is never stepped along: whatever its stride, no code sees it.
+      strides_[i] = shape[i] <= 1 ? 1 : strides[i];
     }
   }
   void SetRowMajor(std::span<const std::int64_t> shape) noexcept {

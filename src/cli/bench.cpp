@@ -155,8 +155,8 @@ class Bench {
       };
       const bench::Timing timing = bench::Measure(timing_, call, [&] {
         if (in_cache) return;
-        reads.push_back(memory_.Read());
-        writes.push_back(memory_.Write());
+        reads.push_back(memory_.Read(traffic.read + traffic.written));
+        writes.push_back(memory_.Write(traffic.read + traffic.written));
       });
       ThrowUnlessOk(status);
       bench::Roofs roofs = memory_.best();

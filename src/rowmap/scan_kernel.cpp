@@ -40,7 +40,7 @@ template <int kVectors>
 HWY_INLINE void ScanColumn(const std::uint8_t* rows, std::int64_t row_bytes, std::int64_t tokens,
                            std::uint64_t* words, std::int64_t stride, std::int32_t* histogram) {
   const D8 d8;
-  constexpr int kStep = 64 / kVectors;
+  constexpr std::int64_t kStep = 64 / kVectors;
   const auto zero = hn::Zero(d8);
   auto count0 = zero;
   auto count1 = zero;

@@ -73,8 +73,8 @@ inline constexpr int kTilePairs = 2;
 
 template <class Rows>
 HWY_INLINE void FetchTile(const std::uint8_t* row) {
-  const auto bytes =
-      static_cast<std::int64_t>(2 * kTilePairs * hn::Lanes(DF()) * sizeof(typename Rows::Element));
+  const auto bytes = static_cast<std::int64_t>(2 * std::size_t{kTilePairs} * hn::Lanes(DF()) *
+                                               sizeof(typename Rows::Element));
   for (std::int64_t line = 0; line < bytes; line += 64) hwy::Prefetch(row + line);
 }
 
