@@ -26,7 +26,8 @@ char Upper(char c) { return static_cast<char>(std::toupper(static_cast<unsigned 
 }  // namespace
 
 const std::vector<Isa>& SupportedIsas() {
-  static const std::vector<Isa> isas = FindSupported();
+  // Never destroyed: contexts point into it, and calls may come from the program's own destructors.
+  static const auto& isas = *new std::vector<Isa>(FindSupported());
   return isas;
 }
 
