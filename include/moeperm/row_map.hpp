@@ -29,7 +29,10 @@ struct RowMapOptions {
 // none included) is the normal case. Immutable once built; cheap to copy (copies share memory).
 class MOEPERM_EXPORT RowMap {
  public:
-  RowMap() noexcept;  // no tokens, no experts, no rows
+  RowMap() noexcept;                         // no tokens, no experts, no rows
+  RowMap(const RowMap&) noexcept = default;  // and so no move, which would leave one without index
+  RowMap& operator=(const RowMap&) noexcept = default;
+  ~RowMap() = default;
 
   // Builds the index of `routing_map` [num_tokens, num_experts], int8 or bool, any strides; a byte
   // that is not 0 is a route. Reads the map once. num_tokens, num_experts and the number of rows

@@ -31,7 +31,7 @@ class [[nodiscard]] Status {
   [[nodiscard]] bool ok() const noexcept { return code_ == Code::kOk; }
   [[nodiscard]] Code code() const noexcept { return code_; }
   // Names the argument, the place and the value, for instance
-  // "sorted_indices[17] = 9 but permuted_tokens_grad has 8 rows". Empty when ok().
+  // "sorted_indices[17] = 9 but there are 8 permuted rows". Empty when ok().
   [[nodiscard]] const std::string& message() const noexcept { return message_; }
 
  private:

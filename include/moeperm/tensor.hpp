@@ -25,7 +25,8 @@ concept ElementOf = kDTypeOf<std::remove_const_t<T>>
 
 // A strided view. Strides count elements, may be 0 (an expanded dimension) and may be negative;
 // `data` is the address of element [0, 0, ...]. Elements need only the alignment of their type. The
-// stride of a dimension of one or no element does not matter and reads as 1.
+// stride of a dimension of one element, or of a view without elements, does not matter: it reads
+// as 1.
 //
 //   float x[6];
 //   TensorView whole(x, {2, 3});              // row-major
@@ -98,10 +99,13 @@ class BasicTensorView {
       return;
     }
     rank_ = static_cast<int>(shape.size());
+    bool empty = false;
+    for (const std::int64_t size : shape) empty = empty || size == 0;
     for (std::size_t i = 0; i < shape.size(); ++i) {
       shape_[i] = shape[i];
-      // A dimension of one element is never stepped along: whatever its stride, no code sees it.
-      strides_[i] = shape[i] <= 1 ? 1 : strides[i];
+      // A dimension of one element, or of a view without any, is never stepped along: whatever its
+      // stride, no code sees it.
+      strides_[i] = empty || shape[i] <= 1 ? 1 : strides[i];
     }
   }
   void SetRowMajor(std::span<const std::int64_t> shape) noexcept {

@@ -2,6 +2,8 @@
 #include "base/checks.hpp"
 
 #include <cstdlib>
+#include <initializer_list>
+#include <limits>
 #include <numeric>
 
 #include "base/messages.hpp"
@@ -37,6 +39,8 @@ bool IsEmpty(const ConstTensorView& view) {
   return false;
 }
 
+constexpr std::int64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
+
 // Byte offsets of the first and last byte of a non-empty view from its data pointer; false where
 // they do not fit in 63 bits.
 bool ByteRange(const ConstTensorView& view, std::int64_t* low, std::int64_t* high) {
@@ -54,15 +58,8 @@ bool ByteRange(const ConstTensorView& view, std::int64_t* low, std::int64_t* hig
     std::int64_t* const end = reach < 0 ? low : high;
     if (__builtin_add_overflow(*end, reach, end)) return false;
   }
-  return true;
-}
-
-bool IsDense(const ConstTensorView& view) {
-  std::int64_t low = 0;
-  std::int64_t high = 0;
-  std::int64_t bytes = static_cast<std::int64_t>(SizeOf(view.dtype()));
-  for (const std::int64_t size : view.shape()) bytes *= size;
-  return ByteRange(view, &low, &high) && high - low + 1 == bytes;
+  std::int64_t span = 0;
+  return !__builtin_sub_overflow(*high, *low, &span) && span < kMaxBytes;
 }
 
 // Whether two elements share an address, exactly, for rank 1 and 2: i * s0 = j * s1 has its
@@ -78,6 +75,16 @@ bool OverlapsItself(const ConstTensorView& view) {
   if (n0 == 1 || n1 == 1) return false;
   const std::int64_t divisor = std::gcd(s0, s1);
   return s1 / divisor < n0 && s0 / divisor < n1;
+}
+
+// The elements fill their address range, each with bytes of its own.
+bool IsDense(const ConstTensorView& view) {
+  if (OverlapsItself(view)) return false;
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  std::int64_t bytes = static_cast<std::int64_t>(SizeOf(view.dtype()));
+  for (const std::int64_t size : view.shape()) bytes *= size;
+  return ByteRange(view, &low, &high) && high - low + 1 == bytes;
 }
 
 }  // namespace
@@ -121,6 +128,17 @@ Status CheckDim(std::string_view name, const ConstTensorView& view, int dim, std
   return msg::DimMismatch(name, dim, view.shape(dim), want, why);
 }
 
+Status CheckBytes(std::string_view name, DType dtype, std::initializer_list<std::int64_t> shape) {
+  auto bytes = static_cast<std::int64_t>(SizeOf(dtype));
+  for (const std::int64_t size : shape) {
+    if (size == 0) return {};
+  }
+  for (const std::int64_t size : shape) {
+    if (!CheckedMul(bytes, size, &bytes)) return msg::TooLarge(name, {shape.begin(), shape.size()});
+  }
+  return {};
+}
+
 Status CheckSameDType(std::string_view name, const ConstTensorView& view, std::string_view other,
                       DType want) {
   if (view.dtype() == want) return {};
@@ -133,7 +151,7 @@ Status CheckCount(std::string_view name, const ConstTensorView& view, int dim) {
 }
 
 Status CheckCapacity(std::int64_t capacity, std::int64_t tokens, std::int64_t experts,
-                     std::int64_t row_bytes) {
+                     double row_bytes) {
   if (capacity < 0) return msg::Negative("capacity", capacity);
   if (capacity > tokens) return msg::CapacityAboveTokens(capacity, tokens, experts, row_bytes);
   std::int64_t rows = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -30,6 +31,9 @@ Status CheckOutput(std::string_view name, const TensorView& view, int rank, Kind
 // The part of CheckInput that looks at no data: for the infer functions.
 Status CheckShape(std::string_view name, const ConstTensorView& view, int rank, Kind kind);
 
+// A dense tensor of this shape, sizes not negative, fits in 63 bits.
+Status CheckBytes(std::string_view name, DType dtype, std::initializer_list<std::int64_t> shape);
+
 Status CheckDim(std::string_view name, const ConstTensorView& view, int dim, std::int64_t want,
                 std::string_view why);
 Status CheckSameDType(std::string_view name, const ConstTensorView& view, std::string_view other,
@@ -39,7 +43,7 @@ Status CheckCount(std::string_view name, const ConstTensorView& view, int dim);
 
 // 0 <= capacity <= tokens, and capacity * experts <= kMaxRows. `row_bytes` as in the message.
 Status CheckCapacity(std::int64_t capacity, std::int64_t tokens, std::int64_t experts,
-                     std::int64_t row_bytes);
+                     double row_bytes);
 // 0 <= value <= kMaxRows
 Status CheckRowCount(std::string_view name, std::int64_t value);
 

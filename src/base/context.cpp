@@ -57,7 +57,9 @@ Status ChooseIsa(std::string_view wanted, const Isa** isa) {
 
 // What a context is where not even its own memory could be had.
 const Context::Impl& NoMemory() {
-  static const Context::Impl impl{{Code::kOutOfMemory, {}}, nullptr, std::nullopt};
+  alignas(Context::Impl) static std::byte storage[sizeof(Context::Impl)];
+  static const auto& impl =
+      *new (storage) Context::Impl{{Code::kOutOfMemory, {}}, nullptr, std::nullopt};
   return impl;
 }
 

@@ -90,10 +90,9 @@ Status AboveLimit(std::string_view name, std::int64_t value, std::int64_t limit)
   return Invalid("{} = {} is above the limit of {}", name, value, limit);
 }
 Status CapacityAboveTokens(std::int64_t capacity, std::int64_t tokens, std::int64_t experts,
-                           std::int64_t row_bytes) {
+                           double row_bytes) {
   // In floating point: the product is what must not be computed in 64 bits.
-  const double bytes =
-      static_cast<double>(capacity) * static_cast<double>(experts) * static_cast<double>(row_bytes);
+  const double bytes = static_cast<double>(capacity) * static_cast<double>(experts) * row_bytes;
   return Invalid("capacity = {} but there are only {} tokens to choose from{}", capacity, tokens,
                  row_bytes == 0 ? "" : fmt::format(" (the rows would take {:.0f} bytes)", bytes));
 }
@@ -110,7 +109,7 @@ Status TooManySlots(std::int64_t tokens, std::int64_t top_k) {
                  top_k);
 }
 Status TooManyRoutes(std::int64_t routes, std::int64_t limit) {
-  return Invalid("routing_map has {} routes, above the limit of {}", routes, limit);
+  return Invalid("routing_map has {} routes or more, above the limit of {}", routes, limit);
 }
 
 Status RouteCount(std::int64_t token, std::int64_t routes, std::int64_t top_k) {

@@ -38,7 +38,7 @@ Status NotPositive(std::string_view name, std::int64_t value);
 Status AboveLimit(std::string_view name, std::int64_t value, std::int64_t limit);
 // `row_bytes`: bytes of a row's elements, to say what the rows would take; 0 where unknown.
 Status CapacityAboveTokens(std::int64_t capacity, std::int64_t tokens, std::int64_t experts,
-                           std::int64_t row_bytes);
+                           double row_bytes);
 Status RowsNotMultiple(std::int64_t rows, std::int64_t experts);
 Status SlotsNotMultiple(std::int64_t slots, std::int64_t tokens);
 Status TooManySlots(std::int64_t tokens, std::int64_t top_k);

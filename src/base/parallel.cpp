@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "base/fp_environment.hpp"
 
@@ -21,25 +22,27 @@ namespace {
 // oneTBB starts at most as many workers as there are processors unless told otherwise, and says so
 // on stderr where an arena asks for more. Of several limits the lowest holds, so there is one of
 // ours in the process, raised to the most that any pool wants and never taken back.
-void AllowThreads(int num_threads) {
+// Returns the limit then, which a host program may have set lower: fewer threads then do the tasks
+// of more.
+std::size_t AllowThreads(int num_threads) {
+  using tbb::global_control;
   static std::mutex mutex;
   static int allowed = DefaultThreadCount();
-  static tbb::global_control* control = nullptr;
+  static global_control* control = nullptr;
   const std::lock_guard lock(mutex);
-  if (num_threads <= allowed) return;
-  delete control;
-  control = nullptr;
-  control = new tbb::global_control(tbb::global_control::max_allowed_parallelism,
-                                    static_cast<std::size_t>(num_threads));
-  allowed = num_threads;
+  if (num_threads > allowed) {
+    delete std::exchange(control, nullptr);
+    allowed = DefaultThreadCount();  // should the next line throw
+    control = new global_control(global_control::max_allowed_parallelism,
+                                 static_cast<std::size_t>(num_threads));
+    allowed = num_threads;
+  }
+  return global_control::active_value(global_control::max_allowed_parallelism);
 }
 
-// A host program's own limit stays: fewer threads then do the tasks of more.
 int ArenaSize(int num_threads) {
-  AllowThreads(num_threads);
-  const std::size_t limit =
-      tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism);
-  return static_cast<int>(std::min(static_cast<std::size_t>(num_threads), limit));
+  return static_cast<int>(
+      std::min(static_cast<std::size_t>(num_threads), AllowThreads(num_threads)));
 }
 
 }  // namespace

@@ -43,15 +43,15 @@ std::int64_t Product(const io::SafetensorsFile& file, std::string_view what, std
 
 }  // namespace
 
-void AttributeOptions::AddDropAndPadTo(CLI::App& app) {
+void AttributeOptions::AddDropAndPadTo(CLI::App& app, const char* otherwise) {
   // Not bound to the value: a bound flag that is not given reads as false.
   app.add_flag_function(
       "--drop-and-pad,!--no-drop-and-pad", [this](std::int64_t given) { drop_and_pad = given > 0; },
-      "Drop-and-pad mode, or not (default: as the case says)");
+      std::string("Drop-and-pad mode, or not (default: as ") + otherwise + " says)");
 }
 
 void AttributeOptions::AddTo(CLI::App& app) {
-  AddDropAndPadTo(app);
+  AddDropAndPadTo(app, "the case");
   CLI::Option* const rows =
       app.add_option("--num-out-tokens", num_out_tokens, "Rows of the permuted tokens")
           ->check(Range(0, kMaxCount))
@@ -65,19 +65,23 @@ void AttributeOptions::AddTo(CLI::App& app) {
       ->type_name("K");
 }
 
-bool ResolveDropAndPad(const AttributeOptions& options, const io::SafetensorsFile& file) {
-  if (options.drop_and_pad) return *options.drop_and_pad;
+std::optional<bool> FindDropAndPad(const io::SafetensorsFile& file) {
   const std::string* const text = Find(file, kDropAndPad);
-  if (text == nullptr || *text == "false") return false;
+  if (text == nullptr) return std::nullopt;
+  if (*text == "false") return false;
   if (*text == "true") return true;
   io::Fail("{}: __metadata__: {} is {}, neither true nor false", file.path(), kDropAndPad,
            io::Quote(*text));
 }
 
+std::optional<std::int64_t> FindNumOutTokens(const io::SafetensorsFile& file) {
+  return FindCount(file, kNumOutTokens);
+}
+
 Attributes ResolveAttributes(const AttributeOptions& options, const io::SafetensorsFile& file,
                              std::int64_t tokens, std::int64_t experts) {
   Attributes attributes;
-  attributes.drop_and_pad = ResolveDropAndPad(options, file);
+  attributes.drop_and_pad = options.drop_and_pad.value_or(FindDropAndPad(file).value_or(false));
   if (!attributes.drop_and_pad) {
     if (options.capacity) io::Fail("--capacity is an attribute of drop-and-pad only");
     const auto top_k = options.top_k ? options.top_k : FindCount(file, kTopK);

@@ -25,13 +25,16 @@ struct AttributeOptions {
   std::optional<bool> drop_and_pad;
 
   void AddTo(CLI::App& app);
-  void AddDropAndPadTo(CLI::App& app);  // the only one the gradient has
+  // The only one the gradient has. `otherwise`: what says the mode where the option is not given.
+  void AddDropAndPadTo(CLI::App& app, const char* otherwise);
 };
 
 // Throws io::Error where an attribute is found nowhere, or makes no number.
 Attributes ResolveAttributes(const AttributeOptions& options, const io::SafetensorsFile& file,
                              std::int64_t tokens, std::int64_t experts);
-bool ResolveDropAndPad(const AttributeOptions& options, const io::SafetensorsFile& file);
+// What a file's metadata say, if they do.
+std::optional<bool> FindDropAndPad(const io::SafetensorsFile& file);
+std::optional<std::int64_t> FindNumOutTokens(const io::SafetensorsFile& file);
 
 // Puts them where ResolveAttributes() finds them.
 void AddToMetadata(const Attributes& attributes, io::Metadata* metadata);

@@ -9,7 +9,7 @@ void AddGlobalOptions(CLI::App& app, Globals& globals) {
   app.add_flag("--json", globals.json, "Print the result as JSON");
   app.add_option("--threads", globals.threads,
                  "Threads of the operators (default: MOEPERM_NUM_THREADS, else all processors)")
-      ->check(Range(1, 1 << 16))
+      ->check(Range(1, 4096))
       ->type_name("N");
   app.add_option("--isa", globals.isa,
                  "Instruction set (default: MOEPERM_ISA, else the best; `moeperm info` lists them)")

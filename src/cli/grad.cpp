@@ -22,6 +22,30 @@ struct Options {
   AttributeOptions attributes;
 };
 
+// The indices decide what they mean, and how many rows there were; the case is only asked where
+// their file does not say.
+bool DropAndPad(const Options& options, const io::SafetensorsFile& permuted,
+                const io::SafetensorsFile& file) {
+  if (options.attributes.drop_and_pad) return *options.attributes.drop_and_pad;
+  const std::optional<bool> said = FindDropAndPad(permuted);
+  return said ? *said : FindDropAndPad(file).value_or(false);
+}
+
+// Gradients of another number of rows than were permuted belong to another call. The operator sees
+// only that there are rows enough.
+void CheckRows(const io::SafetensorsFile& permuted, const io::SafetensorsFile& grads,
+               const char* name, const std::optional<InputTensor>& tensor, bool drop_and_pad,
+               std::int64_t experts) {
+  std::optional<std::int64_t> rows = FindNumOutTokens(permuted);
+  if (!tensor || !rows || tensor->view().rank() == 0) return;
+  if (drop_and_pad) rows = experts == 0 ? 0 : *rows / experts * experts;
+  if (tensor->view().shape(0) == *rows) return;
+  io::Fail(
+      "{}: has {} permuted rows, but tensor '{}' of {} has {}; give the gradients that belong "
+      "to it with --grads",
+      permuted.path(), *rows, name, grads.path(), tensor->view().shape(0));
+}
+
 int Run(const Options& options, const Globals& globals) {
   const Context context = MakeContext(globals);
   const io::SafetensorsFile file(options.input);
@@ -29,6 +53,7 @@ int Run(const Options& options, const Globals& globals) {
   std::optional<io::SafetensorsFile> other;
   if (!options.grads.empty()) other.emplace(options.grads);
   const io::SafetensorsFile& grads = other ? *other : file;
+  RefuseToReplace(options.output, {&file, &permuted, &grads});
 
   const InputTensor sorted_indices = LoadTensor(permuted, "sorted_indices");
   const InputTensor routing_map = LoadRoutingMap(file);
@@ -52,11 +77,16 @@ int Run(const Options& options, const Globals& globals) {
   args.routing_map = routing_map.view();
   args.num_tokens = routing_map.view().shape(0);
   args.num_experts = routing_map.view().shape(1);
-  args.drop_and_pad = ResolveDropAndPad(options.attributes, file);
+  args.drop_and_pad = DropAndPad(options, permuted, file);
+  CheckRows(permuted, grads, "permuted_tokens_grad", tokens_grads, args.drop_and_pad,
+            args.num_experts);
+  CheckRows(permuted, grads, "permuted_probs_grad", probs_grads, args.drop_and_pad,
+            args.num_experts);
   args.skip_rows_out_of_range = options.skip_rows_out_of_range;
   GradOutputs outputs(args);
   const double seconds = outputs.Run(context);
-  return WriteResult("grad", options.output, outputs.tensors(), file.metadata(), seconds, globals);
+  return WriteResult("grad", options.output, outputs.tensors(), permuted.metadata(), seconds,
+                     globals);
 }
 
 }  // namespace
@@ -78,7 +108,7 @@ Command AddGrad(CLI::App& root, Globals& globals) {
       ->type_name("tokens|probs");
   app->add_flag("--skip-rows-out-of-range", options->skip_rows_out_of_range,
                 "Skip slots with a row number past the last row instead of refusing them");
-  options->attributes.AddDropAndPadTo(*app);
+  options->attributes.AddDropAndPadTo(*app, "PERMUTED");
   return {app, [options, &globals] { return Run(*options, globals); }};
 }
 

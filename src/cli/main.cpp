@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <new>
 #include <string>
 #include <vector>
@@ -28,7 +29,7 @@ constexpr const char* kFooter =
     "Is it right?          moeperm check case.safetensors\n"
     "Is it fast?           moeperm bench case.safetensors\n"
     "Where do tokens go?   moeperm routes case.safetensors --svg load.svg\n"
-    "A fixed capacity:     moeperm make-case case.safetensors --drop-and-pad --capacity 16\n"
+    "A fixed capacity:     moeperm make-case case.safetensors --drop-and-pad --capacity 64\n"
     "Results elsewhere:    moeperm check case.safetensors --against other.safetensors\n"
     "\n"
     "`moeperm COMMAND --help` has the options of a command.\n"
@@ -38,6 +39,21 @@ constexpr const char* kFooter =
 int Complain(const char* message) {
   std::fprintf(stderr, "moeperm: error: %s\n", message);
   return kBadInput;
+}
+
+// CLI11's words, and better ones for a misspelt command.
+std::string WhatIsWrong(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = app.remaining();
+  if (app.get_subcommands().empty() && !unknown.empty() && unknown.front().front() != '-') {
+    std::string text = "there is no command '" + unknown.front() + "'; the commands are";
+    const char* separator = " ";
+    for (const CLI::App* const command : app.get_subcommands({})) {
+      text += separator + command->get_name();
+      separator = ", ";
+    }
+    return text;
+  }
+  return std::string(error.what()) + " (--help lists the options)";
 }
 
 int Main(int argc, char** argv) {
@@ -54,8 +70,12 @@ int Main(int argc, char** argv) {
                                          AddInfo(app, globals)};
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {  // or a request for help
-    return app.exit(error) == 0 ? kSuccess : kBadInput;
+  } catch (const CLI::Success& request) {  // for help or the version
+    app.exit(request);
+    if (std::cout.flush()) return kSuccess;
+    return Complain("writing to standard output failed");
+  } catch (const CLI::ParseError& error) {
+    return Complain(WhatIsWrong(app, error).c_str());
   }
   for (const Command& command : commands) {
     if (command.app->parsed()) return command.run();

@@ -204,7 +204,9 @@ Command AddMakeCase(CLI::App& root, Globals& globals) {
   count("--hidden", options->hidden, "Elements of a token [1024]", 0);
   count("--experts", options->experts, "Experts [64]", 1);
   count("--top-k", options->top_k,
-        "Routes a token [8; with --drop-and-pad so many that experts are full on average]", 0);
+        "Routes a token [8; with --drop-and-pad so many that experts are full on average, at least "
+        "1]",
+        0);
   app->add_flag("--drop-and-pad", options->drop_and_pad, "A case of drop-and-pad mode");
   count("--capacity", options->capacity, "Rows an expert; with --drop-and-pad", 0);
   count("--num-out-tokens", options->num_out_tokens, "Rows, cut or filled up [one a route]", 0);
@@ -213,8 +215,10 @@ Command AddMakeCase(CLI::App& root, Globals& globals) {
       ->check(OneOf({"same", "float32", "float16", "bfloat16", "none"}))
       ->type_name("same|float32|float16|bfloat16|none");
   AddChoice(app, "--map-dtype", options->map_dtype, kMapTypes, "Type of the routing map");
-  AddChoice(app, "--routing", options->routing, kRoutings,
-            "How popular experts are: all the same, rank^-skew, or one as much as all others");
+  AddChoice(
+      app, "--routing", options->routing, kRoutings,
+      "How popular experts are. uniform: all the same; zipf: rank^-skew; hot: one as much as all "
+      "others");
   app->add_option("--skew", options->skew, "Exponent of --routing zipf [1]")
       ->check(CLI::Range(0.0, 100.0).description(""))
       ->type_name("X");

@@ -20,6 +20,7 @@ struct Options {
 int Run(const Options& options, const Globals& globals) {
   const Context context = MakeContext(globals);
   const io::SafetensorsFile file(options.input);
+  RefuseToReplace(options.output, {&file});
   const ForwardInputs inputs(file, options.attributes);
   ForwardOutputs outputs(inputs, options.int64_indices ? DType::kInt64 : DType::kInt32);
   const double seconds = outputs.Run(context);

@@ -34,7 +34,7 @@ ExpertLoad LoadOf(const io::SafetensorsFile& file, const Options& options, const
   const std::int64_t experts = map.view().shape(1);
   std::optional<std::int64_t> capacity;
   // Without drop-and-pad no attribute matters here, so none needs to be known.
-  if (ResolveDropAndPad(options.attributes, file)) {
+  if (options.attributes.drop_and_pad.value_or(FindDropAndPad(file).value_or(false))) {
     const Attributes attributes =
         ResolveAttributes(options.attributes, file, map.view().shape(0), experts);
     capacity = experts > 0 ? attributes.num_out_tokens / experts : 0;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "io/error.hpp"
@@ -67,6 +69,16 @@ OwnedTensor::OwnedTensor(std::string name, const TensorSpec& spec)
     : name_(std::move(name)), spec_(spec), buffer_(DenseBytes(spec)) {}
 
 TensorView OwnedTensor::view() const noexcept { return {buffer_.data(), spec_.dtype, spec_.shape}; }
+
+void RefuseToReplace(const std::string& output,
+                     std::initializer_list<const io::SafetensorsFile*> inputs) {
+  for (const io::SafetensorsFile* const input : inputs) {
+    std::error_code none;  // a file that is not there is no input
+    if (input != nullptr && std::filesystem::equivalent(output, input->path(), none)) {
+      io::Fail("{}: is also an input; choose another file to write", output);
+    }
+  }
+}
 
 void WriteTensors(const std::string& path, std::vector<io::OutputTensor> tensors,
                   const io::Metadata& metadata) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -54,6 +55,10 @@ class OwnedTensor {
   TensorSpec spec_;
   bench::Buffer buffer_;
 };
+
+// Throws io::Error where `output` is one of the files being read: replacing an input would lose it.
+void RefuseToReplace(const std::string& output,
+                     std::initializer_list<const io::SafetensorsFile*> inputs);
 
 // Writes `tensors` with a progress bar.
 void WriteTensors(const std::string& path, std::vector<io::OutputTensor> tensors,

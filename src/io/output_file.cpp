@@ -23,7 +23,12 @@ std::atomic<const char*> current_temporary = nullptr;
 // A link is followed, so that the file it names is replaced and not the link.
 std::string Target(const std::string& path) {
   struct stat info = {};
-  if (::stat(path.c_str(), &info) != 0) return path;
+  if (path.empty()) Fail("the file to write has no name");
+  if (::stat(path.c_str(), &info) != 0) {
+    if (::lstat(path.c_str(), &info) == 0)
+      Fail("{}: is a link to a file that does not exist", path);
+    return path;
+  }
   if (S_ISDIR(info.st_mode)) Fail("{}: is a directory, not a file", path);
   if (!S_ISREG(info.st_mode)) Fail("{}: exists and is not a regular file", path);
   const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr),
@@ -40,10 +45,16 @@ OutputFile::OutputFile(const std::string& path, std::uint64_t size) : path_(Targ
   if (fd_ < 0) FailErrno(path_, "creating a temporary file beside it", errno);
   current_temporary = temporary_.c_str();
 
-  // mkostemp makes files private; an output has the rights any new file gets.
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::fchmod(fd_, 0666 & ~mask);
+  // mkostemp makes files private; an output has the rights any new file gets, or those of the file
+  // it replaces.
+  struct stat replaced = {};
+  if (::stat(path_.c_str(), &replaced) == 0) {
+    ::fchmod(fd_, replaced.st_mode & 07777);
+  } else {
+    const mode_t mask = ::umask(0);
+    ::umask(mask);
+    ::fchmod(fd_, 0666 & ~mask);
+  }
 
   if (size > 0 && ::fallocate(fd_, 0, 0, static_cast<off_t>(size)) != 0) {
     const int error = errno;

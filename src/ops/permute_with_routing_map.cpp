@@ -90,15 +90,18 @@ Status CheckInputs(const PermuteWithRoutingMapArgs& args) {
   if (args.probs) MOEPERM_TRY(CheckProbs(*args.probs, tokens, experts));
   if (args.num_out_tokens < 0) return msg::Negative("num_out_tokens", args.num_out_tokens);
   if (args.drop_and_pad) {
-    return CheckCapacity(
-        Capacity(args), tokens, experts,
-        args.tokens.shape(1) * static_cast<std::int64_t>(SizeOf(args.tokens.dtype())));
+    MOEPERM_TRY(CheckCapacity(Capacity(args), tokens, experts,
+                              static_cast<double>(args.tokens.shape(1)) *
+                                  static_cast<double>(SizeOf(args.tokens.dtype()))));
+    return CheckBytes("permuted_tokens", args.tokens.dtype(),
+                      {NumRows(args), args.tokens.shape(1)});
   }
   MOEPERM_TRY(CheckRowCount("num_out_tokens", args.num_out_tokens));
   if (args.top_k < 0) return msg::Negative("top_k", args.top_k);
   std::int64_t slots = 0;
   if (!CheckedMul(tokens, args.top_k, &slots)) return msg::TooManySlots(tokens, args.top_k);
-  return {};
+  MOEPERM_TRY(CheckBytes("sorted_indices", DType::kInt64, {slots}));
+  return CheckBytes("permuted_tokens", args.tokens.dtype(), {NumRows(args), args.tokens.shape(1)});
 }
 
 Status CheckOutputs(const PermuteWithRoutingMapArgs& args) {
@@ -133,25 +136,20 @@ void WriteIndices(const Buffer<std::int64_t>& values, const std::optional<Tensor
   for (std::int64_t i = 0; i < values.size(); ++i) SetIndex(*view, i, values[i]);
 }
 
-// Not padded: top_k slots a token. The lowest token with more routes is an error.
-Status WriteSlots(const Context::Impl& context, const RowMap::Impl& map, std::int64_t top_k,
-                  const TensorView& sorted_indices) {
-  FirstBadSlot bad;
+// Not padded: top_k slots a token, none of which has more routes.
+void WriteSlots(const Context::Impl& context, const RowMap::Impl& map, std::int64_t top_k,
+                const TensorView& sorted_indices) {
   const int parts = TaskCount(*context.pool, map.num_tokens, map.num_tokens * top_k * 4, 4);
   context.pool->Run(parts, [&](int part) {
     const Range tokens = CutRange(map.num_tokens, parts, part);
     for (std::int64_t token = tokens.begin; token < tokens.end; ++token) {
       const std::int32_t* row = map.slot_rows.data() + map.token_offsets[token];
       const std::int64_t routes = map.token_offsets[token + 1] - map.token_offsets[token];
-      if (routes > top_k) bad.Report(token);
       for (std::int64_t k = 0; k < top_k; ++k) {
         SetIndex(sorted_indices, token * top_k + k, k < routes ? row[k] : -1);
       }
     }
   });
-  const std::int64_t token = bad.Get();
-  if (token < 0) return {};
-  return msg::RouteCount(token, map.token_offsets[token + 1] - map.token_offsets[token], top_k);
 }
 
 Status Run(const PermuteWithRoutingMapArgs& args, const Context::Impl& context) {
@@ -160,13 +158,14 @@ Status Run(const PermuteWithRoutingMapArgs& args, const Context::Impl& context) 
   options.capacity = Capacity(args);
   if (!args.drop_and_pad) options.num_rows = args.num_out_tokens;
   RowMap::Impl map;
-  MOEPERM_TRY(BuildRowMap(context, args.routing_map, options, args.top_k, &map));
+  MOEPERM_TRY(BuildRowMap(context, args.routing_map, options,
+                          args.drop_and_pad ? std::nullopt : std::optional(args.top_k), &map));
   if (args.drop_and_pad) {
     for (std::int64_t row = 0; row < map.num_rows; ++row) {
       SetIndex(args.sorted_indices, row, map.row_tokens[row]);
     }
   } else {
-    MOEPERM_TRY(WriteSlots(context, map, args.top_k, args.sorted_indices));
+    WriteSlots(context, map, args.top_k, args.sorted_indices);
   }
   WriteIndices(map.tokens_per_expert, args.tokens_per_expert);
   WriteIndices(map.expert_offsets, args.expert_offsets);

@@ -207,10 +207,14 @@ Status InferPermuteWithRoutingMapGrad(const PermuteWithRoutingMapGradArgs& args,
     specs->tokens_grad.reset();
     specs->probs_grad.reset();
     if (args.permuted_tokens_grad) {
+      const ConstTensorView& in = *args.permuted_tokens_grad;
+      MOEPERM_TRY(CheckBytes("tokens_grad", in.dtype(), {args.num_tokens, in.shape(1)}));
       specs->tokens_grad = {args.permuted_tokens_grad->dtype(),
                             {args.num_tokens, args.permuted_tokens_grad->shape(1)}};
     }
     if (args.permuted_probs_grad) {
+      MOEPERM_TRY(CheckBytes("probs_grad", args.permuted_probs_grad->dtype(),
+                             {args.num_tokens, args.num_experts}));
       specs->probs_grad = {args.permuted_probs_grad->dtype(), {args.num_tokens, args.num_experts}};
     }
     return {};

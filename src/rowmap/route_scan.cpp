@@ -39,6 +39,7 @@ Status ScanBlock(const ConstTensorView& map, ScanRows scan_rows, std::int64_t ro
     const ScanResult result = scan_rows(job);
     token += result.tokens;
     used += result.routes;
+    if (used > kMaxRows) return msg::TooManyRoutes(used, kMaxRows);
     if (result.tokens < count) {
       MOEPERM_TRY(block->experts.Grow(used, used + used / 2 + 64 * room));
     }

@@ -2,6 +2,8 @@
 #include "moeperm/row_map.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <new>
 
 #include "base/checks.hpp"
 #include "base/status_macros.hpp"
@@ -10,6 +12,17 @@
 
 namespace moeperm {
 namespace {
+
+// Routes a token where the caller sets no limit.
+constexpr std::int64_t kLikelyRoutes = 8;
+
+Status CheckRouteCounts(const RouteScan& scan, std::int64_t top_k) {
+  for (std::int64_t token = 0; token < scan.num_tokens(); ++token) {
+    const std::int32_t routes = scan.token_counts()[token];
+    if (routes > top_k) return msg::RouteCount(token, routes, top_k);
+  }
+  return {};
+}
 
 // The first slots of the blocks are known; inside a block they follow from the counts.
 void SetTokenOffsets(const RouteScan& scan, const RouteScan::Block& block, RowMap::Impl* impl) {
@@ -124,12 +137,14 @@ Status BuildDropAndPad(const Context::Impl& context, std::int64_t capacity, Rout
 }  // namespace
 
 Status BuildRowMap(const Context::Impl& context, const ConstTensorView& map,
-                   const RowMapOptions& options, std::int64_t routes_hint, RowMap::Impl* impl) {
+                   const RowMapOptions& options, std::optional<std::int64_t> top_k,
+                   RowMap::Impl* impl) {
   impl->drop_and_pad = options.drop_and_pad;
   impl->num_tokens = map.shape(0);
   impl->num_experts = map.shape(1);
   RouteScan scan;
-  MOEPERM_TRY(scan.Scan(context, map, routes_hint));
+  MOEPERM_TRY(scan.Scan(context, map, top_k.value_or(kLikelyRoutes)));
+  if (top_k) MOEPERM_TRY(CheckRouteCounts(scan, *top_k));
   MOEPERM_TRY(impl->tokens_per_expert.Allocate(impl->num_experts));
   MOEPERM_TRY(impl->expert_offsets.Allocate(impl->num_experts + 1));
   for (std::int64_t e = 0; e < impl->num_experts; ++e) {
@@ -140,7 +155,9 @@ Status BuildRowMap(const Context::Impl& context, const ConstTensorView& map,
 }
 
 RowMap::RowMap() noexcept {
-  static const Impl empty;
+  // Never destroyed: a row map may outlive it in the program's own destructors.
+  alignas(Impl) static std::byte storage[sizeof(Impl)];
+  static const Impl& empty = *new (storage) Impl();
   impl_ = std::shared_ptr<const Impl>(std::shared_ptr<void>(), &empty);
 }
 
@@ -159,7 +176,8 @@ Status RowMap::FromRoutingMap(const ConstTensorView& routing_map, const RowMapOp
       MOEPERM_TRY(CheckRowCount("num_rows", *options.num_rows));
     }
     auto impl = std::make_shared<Impl>();
-    MOEPERM_TRY(BuildRowMap(*context.impl(), routing_map, options, /*routes_hint=*/8, impl.get()));
+    MOEPERM_TRY(
+        BuildRowMap(*context.impl(), routing_map, options, /*top_k=*/std::nullopt, impl.get()));
     *out = RowMap(std::move(impl));
     return {};
   });

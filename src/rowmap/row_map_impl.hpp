@@ -26,9 +26,11 @@ struct RowMap::Impl {
   }
 };
 
-// RowMap::FromRoutingMap without the checks of the map, which the operators have made.
+// RowMap::FromRoutingMap without the checks of the map, which the operators have made. The lowest
+// token with more routes than top_k is an error.
 Status BuildRowMap(const Context::Impl& context, const ConstTensorView& map,
-                   const RowMapOptions& options, std::int64_t routes_hint, RowMap::Impl* impl);
+                   const RowMapOptions& options, std::optional<std::int64_t> top_k,
+                   RowMap::Impl* impl);
 
 // The rows of each token, ascending, from the token of each row (its inverse): a stable counting
 // sort. offsets [num_tokens + 1], rows [num_rows]. Tokens outside [0, num_tokens) are left out; the

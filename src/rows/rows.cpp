@@ -80,7 +80,9 @@ std::int64_t ReduceRows(const Context::Impl& context, const TokenRows& index,
     }
     return bad.Get();
   }
-  const std::int64_t bytes = written + slots * job.hidden * ElementBytes(src);
+  // What is read, for the number of tasks alone: slots may hold fewer rows than there are of them.
+  const std::int64_t bytes =
+      written + std::min(slots, job.num_rows) * job.hidden * ElementBytes(src);
   ForEachPart(context, tokens, job.hidden, bytes,
               [&](std::int64_t token_begin, std::int64_t token_end, std::int64_t column_begin,
                   std::int64_t column_end) {

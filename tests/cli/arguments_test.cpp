@@ -55,6 +55,22 @@ TEST_F(Arguments, EveryCommandHasHelp) {
   }
 }
 
+TEST_F(Arguments, AMisspeltCommandIsNamed) {
+  const Outcome outcome = Run({"permut", "a", "b"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, StartsWith("moeperm: error: there is no command 'permut'"));
+  EXPECT_THAT(outcome.err, HasSubstr("permute"));
+  EXPECT_THAT(Run({"permute", "a"}).err, StartsWith("moeperm: error: OUT is required"));
+}
+
+TEST_F(Arguments, HelpThatCannotBeWrittenFails) {
+  for (const char* const request : {"--help", "--version", "info"}) {
+    const Outcome outcome = Run({request}, "exec > /dev/full;");
+    EXPECT_EQ(outcome.status, 2) << request;
+    EXPECT_THAT(outcome.err, StartsWith("moeperm: error: ")) << request;
+  }
+}
+
 TEST_F(Arguments, BadArgumentsEndWithTwo) {
   const std::vector<std::vector<std::string>> bad = {
       {},

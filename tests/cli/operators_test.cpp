@@ -79,6 +79,28 @@ TEST_F(Operators, GradientsFromAnotherFile) {
   EXPECT_THAT(none.err, HasSubstr("neither"));
 }
 
+// The file with the indices says what they mean; another mode would make row numbers of tokens.
+TEST_F(Operators, TheGradientFollowsTheFileWithTheIndices) {
+  WriteCase("c");
+  RunOk({"permute", "c", "p", "--drop-and-pad", "--capacity", "2"});
+  RunOk({"grad", "c", "p", "g"});
+  // Capacity 2 is what each expert has here: the same rows in the other mode.
+  EXPECT_THAT(As<float>(ReadTensor("g", "tokens_grad")),
+              ElementsAre(10001, 20002, 110, 220, 101000, 202000));
+  EXPECT_EQ(ReadHeader("g")["__metadata__"]["drop_and_pad"], "true");
+
+  RunOk({"permute", "c", "cut", "--num-out-tokens", "4"});
+  const Outcome rows = Run({"grad", "c", "cut", "g"});
+  EXPECT_EQ(rows.status, 2);
+  EXPECT_THAT(rows.err, HasSubstr("cut: has 4 permuted rows, but tensor 'permuted_tokens_grad' of "
+                                  "c has 6"));
+  WriteRaw("other",
+           R"({"permuted_probs_grad": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}})",
+           BytesOf<float>({1, 2, 3, 4}));
+  RunOk({"grad", "c", "cut", "g", "--grads", "other"});
+  EXPECT_THAT(As<float>(ReadTensor("g", "probs_grad")), ElementsAre(1, 0, 0, 2, 3, 0, 0, 4, 0));
+}
+
 TEST_F(Operators, Int64Indices) {
   WriteCase("c");
   RunOk({"permute", "c", "p", "--int64-indices"});

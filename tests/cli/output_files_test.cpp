@@ -62,11 +62,39 @@ TEST_F(OutputFiles, RightsAreThoseOfAnyNewFile) {
   EXPECT_EQ(std::filesystem::status(Path("c")).permissions(), std::filesystem::perms(0640));
 }
 
-TEST_F(OutputFiles, AnInputMayBeReplacedByTheOutput) {
+TEST_F(OutputFiles, AReplacedFileKeepsItsRights) {
+  ASSERT_EQ(Make("c").status, 0);
+  std::filesystem::permissions(Path("c"), std::filesystem::perms(0600));
+  ASSERT_EQ(Make("c").status, 0);
+  EXPECT_EQ(std::filesystem::status(Path("c")).permissions(), std::filesystem::perms(0600));
+}
+
+TEST_F(OutputFiles, AnInputIsNotReplacedByTheOutput) {
   ASSERT_EQ(Make("c").status, 0);
   RunOk({"permute", "c", "p"});
-  RunOk({"permute", "c", "c"});
-  EXPECT_TRUE(ReadBytes("c") == ReadBytes("p"));
+  std::filesystem::create_hard_link(Path("c"), Path("other_name"));
+  const std::string before = ReadBytes("c");
+  const std::string permuted = ReadBytes("p");
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"permute", "c", "c"},
+                                             {"permute", "c", "./c"},
+                                             {"permute", "c", "other_name"},
+                                             {"grad", "c", "p", "c"},
+                                             {"grad", "c", "p", "p"}}) {
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_THAT(outcome.err, testing::HasSubstr("is also an input"));
+  }
+  EXPECT_TRUE(ReadBytes("c") == before);
+  EXPECT_TRUE(ReadBytes("p") == permuted);
+}
+
+TEST_F(OutputFiles, NamesThatAreNoPlace) {
+  ASSERT_EQ(Make("c").status, 0);
+  EXPECT_THAT(Run({"permute", "c", ""}).err, testing::HasSubstr("has no name"));
+  std::filesystem::create_symlink("nowhere", Path("dangling"));
+  EXPECT_THAT(Run({"permute", "c", "dangling"}).err, testing::HasSubstr("does not exist"));
+  EXPECT_TRUE(std::filesystem::is_symlink(Path("dangling")));
 }
 
 TEST_F(OutputFiles, AnInterruptLeavesNothing) {
