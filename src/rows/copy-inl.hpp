@@ -13,27 +13,23 @@ using D8 = hn::ScalableTag<std::uint8_t>;
 // One lane at a time there is nothing to stream.
 inline constexpr bool kCanStream = HWY_TARGET != HWY_SCALAR;
 
-// Calls body(offset, count of vectors, aligned) so that the vectors cover [0, bytes), those with
-// aligned = true at aligned addresses of dst. The first and the last may overlap their neighbours,
-// which then get the same bytes twice. bytes must be at least one vector.
-template <class Body>
-HWY_INLINE void CoverAligned(const std::uint8_t* dst, std::int64_t bytes, const Body& body) {
+// Covers [0, bytes) of dst: vectors(offset, count) at aligned addresses, which are to be streamed,
+// and edge(offset, bytes) for what lies before and after them. The two never share a cache line: a
+// line that was stored to in the ordinary way would have to leave the cache before it is streamed to.
+template <class Vectors, class Edge>
+HWY_INLINE void CoverAligned(const std::uint8_t* dst, std::int64_t bytes, const Vectors& vectors,
+                             const Edge& edge) {
+  constexpr std::int64_t kLine = 64;
   const auto n = static_cast<std::int64_t>(hn::Lanes(D8()));
+  const std::int64_t unit = std::max(n, kLine);
   const auto past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(dst) %
-                                              static_cast<std::uintptr_t>(n));
-  std::int64_t i = past == 0 ? 0 : n - past;
-  if (i != 0) body(std::int64_t{0}, 1, false);
-  for (; i + 4 * n <= bytes; i += 4 * n) body(i, 4, true);
-  for (; i + n <= bytes; i += n) body(i, 1, true);
-  if (i < bytes) body(bytes - n, 1, false);
-}
-
-HWY_INLINE void StoreBytes(hn::Vec<D8> value, std::uint8_t* to, bool aligned) {
-  if (aligned) {
-    hn::Stream(value, D8(), to);
-  } else {
-    hn::StoreU(value, D8(), to);
-  }
+                                              static_cast<std::uintptr_t>(unit));
+  std::int64_t i = past == 0 ? 0 : std::min(unit - past, bytes);
+  if (i != 0) edge(std::int64_t{0}, i);
+  const std::int64_t end = i + (bytes - i) / unit * unit;
+  for (; i + 4 * n <= end; i += 4 * n) vectors(i, 4);
+  for (; i < end; i += n) vectors(i, 1);
+  if (i < bytes) edge(i, bytes - i);
 }
 
 // `next`: where the thread will read after this; fetched meanwhile, one line for each line written.
@@ -46,7 +42,7 @@ HWY_INLINE void CopyStreaming(std::uint8_t* HWY_RESTRICT dst, const std::uint8_t
     std::memcpy(dst, src, static_cast<std::size_t>(bytes));
     return;
   }
-  CoverAligned(dst, bytes, [&](std::int64_t i, int count, bool aligned) HWY_ATTR {
+  const auto vectors = [&](std::int64_t i, int count) HWY_ATTR {
     if (next != nullptr) {
       for (std::int64_t line = 0; line < count * n; line += 64) hwy::Prefetch(next + i + line);
     }
@@ -55,13 +51,16 @@ HWY_INLINE void CopyStreaming(std::uint8_t* HWY_RESTRICT dst, const std::uint8_t
       const auto b = hn::LoadU(d8, src + i + n);
       const auto c = hn::LoadU(d8, src + i + 2 * n);
       const auto d = hn::LoadU(d8, src + i + 3 * n);
-      StoreBytes(a, dst + i, aligned);
-      StoreBytes(b, dst + i + n, aligned);
-      StoreBytes(c, dst + i + 2 * n, aligned);
-      StoreBytes(d, dst + i + 3 * n, aligned);
+      hn::Stream(a, d8, dst + i);
+      hn::Stream(b, d8, dst + i + n);
+      hn::Stream(c, d8, dst + i + 2 * n);
+      hn::Stream(d, d8, dst + i + 3 * n);
     } else {
-      StoreBytes(hn::LoadU(d8, src + i), dst + i, aligned);
+      hn::Stream(hn::LoadU(d8, src + i), d8, dst + i);
     }
+  };
+  CoverAligned(dst, bytes, vectors, [&](std::int64_t i, std::int64_t size) {
+    std::memcpy(dst + i, src + i, static_cast<std::size_t>(size));
   });
 }
 
@@ -80,8 +79,11 @@ void FillZero(std::uint8_t* dst, std::int64_t bytes, bool stream) {
     std::memset(dst, 0, static_cast<std::size_t>(bytes));
     return;
   }
-  CoverAligned(dst, bytes, [&](std::int64_t i, int count, bool aligned) HWY_ATTR {
-    for (int k = 0; k < count; ++k) StoreBytes(hn::Zero(d8), dst + i + k * n, aligned);
+  const auto vectors = [&](std::int64_t i, int count) HWY_ATTR {
+    for (int k = 0; k < count; ++k) hn::Stream(hn::Zero(d8), d8, dst + i + k * n);
+  };
+  CoverAligned(dst, bytes, vectors, [&](std::int64_t i, std::int64_t size) {
+    std::memset(dst + i, 0, static_cast<std::size_t>(size));
   });
 }
 
