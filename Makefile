@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Short names for the commands of the project; CMakePresets.json has the builds behind them.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test bench format lint asan ubsan tsan nightly fuzz install clean
+.PHONY: help setup build demo test bench format lint asan ubsan tsan nightly fuzz install \
+  install-cann clean
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
@@ -22,7 +23,7 @@ endef
 
 help: ## this list
 	@echo "make TARGET, where TARGET is one of:"
-	@sed -n 's/^\([a-z]*\):.*## /  \1	/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /  \1	/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup: ## install the Debian packages that all below needs
 	@scripts/setup
@@ -68,6 +69,17 @@ fuzz: setup ## run the fuzzers for a short time
 
 install: build ## install the library and the tool below PREFIX (/usr/local)
 	@cmake --install build/release --prefix $(PREFIX)
+
+# Where programs look that set no ASCEND_HOME_PATH, unless PREFIX says otherwise.
+install-cann: CANN_PREFIX = $(if $(filter file,$(origin PREFIX)),/usr/local/Ascend/cann,$(PREFIX))
+install-cann: setup ## install the acl and aclnn interface as PREFIX (/usr/local/Ascend/cann)
+	@mkdir -p build
+	@echo "building release"
+	@{ cmake --preset release && \
+	   cmake --build --preset release --parallel $(JOBS) --target moeperm-cann-prefix; } \
+	  >build/release.log 2>&1 || { cat build/release.log; exit 1; }
+	@cmake --install build/release --component cann --prefix '$(CANN_PREFIX)' >build/install-cann.log
+	@echo "installed; now: source '$(CANN_PREFIX)/set_env.sh'"
 
 clean: ## remove everything built
 	@rm -rf build
