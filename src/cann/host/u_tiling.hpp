@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tiling of the kernel that adds up a token's rows ("unpermute"): tokens are cut for the cores,
+// a core's tokens into tiles whose indices fit its buffer, rows into hidden tiles that fit it
+// several times. Shared by the gradients of permute and by unpermute.
+#pragma once
+
+#include "cann/host/arithmetic.hpp"
+#include "cann/host/tiling_builder.hpp"
+
+namespace moeperm::cann::host {
+
+struct UTilingInput {
+  Wide ub_bytes;
+  Wide cores;
+  Wide element_bytes;  // of a token; 0 for a dtype that tilings do not know
+  Wide hidden;
+  Wide top_k;
+  Wide tokens;
+  Wide index_bytes = 4;
+  Wide prob_bytes = 0;  // 0: no probs
+};
+
+struct UTiling {
+  Wide used_cores;  // the block dim
+  Wide hidden_splited_length, hidden_splited_num, hidden_splited_remain;
+  Wide tokens_core_length, tokens_core_remain;
+  Wide tokens_splited_length, tokens_splited_num, tokens_splited_remain;
+  Wide buffer_num;
+};
+
+UTiling ComputeUTiling(const UTilingInput& input);
+
+// Bytes that one hidden element takes in the unified buffer: `buffers` input rows, an output row
+// and, unless the tokens are float32 themselves, two float32 rows.
+Wide UBytesPerElement(Wide element_bytes, Wide buffers);
+
+// The nine split numbers and buffer_num, as they are serialised in.
+void AddUFields(const UTiling& split, TilingBuilder* builder);
+
+// Rows are laid out in the buffer as multiples of this many elements.
+inline constexpr std::int64_t kURowAlignment = 512;
+inline constexpr std::int64_t kUBufferReserve = 256;
+
+}  // namespace moeperm::cann::host
