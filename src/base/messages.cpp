@@ -118,6 +118,9 @@ Status RouteCount(std::int64_t token, std::int64_t routes, std::int64_t top_k) {
 Status RowOutOfRange(std::int64_t slot, std::int64_t row, std::int64_t rows) {
   return OutOfRange("sorted_indices[{}] = {} but there are {} permuted rows", slot, row, rows);
 }
+Status ExpertOutOfRange(std::int64_t slot, std::int64_t expert, std::int64_t experts) {
+  return OutOfRange("indices[{}] = {} but num_experts = {}", slot, expert, experts);
+}
 Status TokenOutOfRange(std::int64_t row, std::int64_t token, std::int64_t tokens) {
   return OutOfRange("sorted_indices[{}] = {} but num_tokens = {}", row, token, tokens);
 }

@@ -23,7 +23,7 @@ void PermuteRows(const Context::Impl& context, const RowMap::Impl& map,
   SpreadRows(context, map.token_rows(), tokens, permuted_tokens);
   // Rows past the routes hold no token.
   const std::int64_t first_empty_row = map.slot_rows.size();
-  ZeroRows(context, first_empty_row, permuted_tokens);
+  ZeroRows(context, first_empty_row, map.num_rows, permuted_tokens);
   if (probs) {
     SpreadWeights(context, map.token_rows(), map.slot_experts.data(), first_empty_row, *probs,
                   *permuted_probs);

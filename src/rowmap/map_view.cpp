@@ -2,6 +2,7 @@
 #include "rowmap/map_view.hpp"
 
 #include <cstdlib>
+#include <utility>
 
 #include "base/status_macros.hpp"
 
@@ -47,16 +48,41 @@ void SetIndex(const TensorView& view, std::int64_t i, std::int64_t value) {
 }
 
 Status IndexValues::Load(const ConstTensorView& view) {
-  const std::int64_t size = view.shape(0);
-  if (view.dtype() == DType::kInt32 && (view.stride(0) == 1 || size <= 1)) {
+  const std::int64_t rows = view.shape(0);
+  const std::int64_t columns = view.rank() == 2 ? view.shape(1) : 1;
+  const std::int64_t row_stride = view.stride(0);
+  const std::int64_t column_stride = view.rank() == 2 ? view.stride(1) : 1;
+  if (view.dtype() == DType::kInt32 && (columns <= 1 || column_stride == 1) &&
+      (rows <= 1 || row_stride == columns)) {
     data_ = static_cast<const std::int32_t*>(view.data());
     return {};
   }
-  MOEPERM_TRY(copy_.Allocate(size));
-  for (std::int64_t i = 0; i < size; ++i) {
-    const std::int64_t value = IndexAt(view, i);
-    copy_[i] = value < 0 ? -1 : static_cast<std::int32_t>(value < kTooLarge ? value : kTooLarge);
+  MOEPERM_TRY(copy_.Allocate(rows * columns));
+  const bool wide = view.dtype() == DType::kInt64;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t k = 0; k < columns; ++k) {
+      const std::int64_t at = i * row_stride + k * column_stride;
+      const std::int64_t value = wide ? static_cast<const std::int64_t*>(view.data())[at]
+                                      : static_cast<const std::int32_t*>(view.data())[at];
+      copy_[i * columns + k] =
+          value < 0 ? -1 : static_cast<std::int32_t>(value < kTooLarge ? value : kTooLarge);
+    }
   }
+  data_ = copy_.data();
+  return {};
+}
+
+Status IndexValues::Shift(std::int64_t size, std::int64_t first_row, std::int64_t num_rows) {
+  if (first_row == 0) {  // rows past the end are skipped where they are used
+    return {};
+  }
+  Buffer<std::int32_t> shifted;
+  MOEPERM_TRY(shifted.Allocate(size));
+  for (std::int64_t i = 0; i < size; ++i) {
+    const std::int64_t row = data_[i] - first_row;
+    shifted[i] = row >= 0 && row < num_rows ? static_cast<std::int32_t>(row) : -1;
+  }
+  copy_ = std::move(shifted);
   data_ = copy_.data();
   return {};
 }

@@ -31,13 +31,17 @@ class MapRows {
   Buffer<std::uint8_t> tile_;
 };
 
-// An int32 or int64 tensor of one dimension as contiguous int32: in place where it is that already,
-// else a copy. Values an int32 cannot hold become `kTooLarge`, or -1 where negative.
+// An int32 or int64 tensor of one or two dimensions as contiguous int32, row-major: in place where
+// it is that already, else a copy. Values an int32 cannot hold become `kTooLarge`, or -1 where
+// negative.
 class IndexValues {
  public:
   static constexpr std::int32_t kTooLarge = 0x7FFFFFFF;
 
   Status Load(const ConstTensorView& view);
+  // Makes row numbers of the full layout ones of the rows [first_row, first_row + num_rows) alone:
+  // others become -1.
+  Status Shift(std::int64_t size, std::int64_t first_row, std::int64_t num_rows);
   [[nodiscard]] const std::int32_t* data() const { return data_; }
 
  private:

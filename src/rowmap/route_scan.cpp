@@ -82,6 +82,14 @@ Status RouteScan::Scan(const Context::Impl& context, const ConstTensorView& map,
   return {};
 }
 
+Status RouteScan::CheckRouteCounts(std::int64_t top_k) const {
+  for (std::int64_t token = 0; token < num_tokens_; ++token) {
+    const std::int32_t routes = token_counts_[token];
+    if (routes > top_k) return msg::RouteCount(token, routes, top_k);
+  }
+  return {};
+}
+
 // Turns the blocks' histograms into the ranks of their first routes.
 void RouteScan::RankExperts() {
   // Expert by expert over all blocks, but block by block in memory: first the totals.

@@ -31,6 +31,9 @@ class RouteScan {
   // costs memory or time only. More than 2^31 - 1 routes are refused.
   Status Scan(const Context::Impl& context, const ConstTensorView& map, std::int64_t routes_hint);
 
+  // The lowest token with more than top_k routes is an error.
+  [[nodiscard]] Status CheckRouteCounts(std::int64_t top_k) const;
+
   [[nodiscard]] std::int64_t num_tokens() const { return num_tokens_; }
   [[nodiscard]] std::int64_t num_experts() const { return num_experts_; }
   [[nodiscard]] std::int64_t num_routes() const { return num_routes_; }

@@ -16,14 +16,6 @@ namespace {
 // Routes a token where the caller sets no limit.
 constexpr std::int64_t kLikelyRoutes = 8;
 
-Status CheckRouteCounts(const RouteScan& scan, std::int64_t top_k) {
-  for (std::int64_t token = 0; token < scan.num_tokens(); ++token) {
-    const std::int32_t routes = scan.token_counts()[token];
-    if (routes > top_k) return msg::RouteCount(token, routes, top_k);
-  }
-  return {};
-}
-
 // The first slots of the blocks are known; inside a block they follow from the counts.
 void SetTokenOffsets(const RouteScan& scan, const RouteScan::Block& block, RowMap::Impl* impl) {
   auto slot = static_cast<std::int32_t>(block.slot_begin);
@@ -144,7 +136,7 @@ Status BuildRowMap(const Context::Impl& context, const ConstTensorView& map,
   impl->num_experts = map.shape(1);
   RouteScan scan;
   MOEPERM_TRY(scan.Scan(context, map, top_k.value_or(kLikelyRoutes)));
-  if (top_k) MOEPERM_TRY(CheckRouteCounts(scan, *top_k));
+  if (top_k) MOEPERM_TRY(scan.CheckRouteCounts(*top_k));
   MOEPERM_TRY(impl->tokens_per_expert.Allocate(impl->num_experts));
   MOEPERM_TRY(impl->expert_offsets.Allocate(impl->num_experts + 1));
   for (std::int64_t e = 0; e < impl->num_experts; ++e) {

@@ -14,19 +14,12 @@ namespace {
 // Columns summed at a time: small enough for the first-level cache.
 constexpr std::int64_t kTile = 512;
 
-template <class T>
-T LoadElement(const std::uint8_t* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  return value;
+bool Takes(const ReduceJob& job, std::int64_t slot) {
+  const std::int32_t row = job.index.rows[slot];
+  return row >= 0 && row < job.num_rows && !(job.skip_zero_weights && job.weights[slot] == 0.0F);
 }
 
-template <class T>
-void StoreElement(std::uint8_t* to, T value) {
-  std::memcpy(to, &value, sizeof(T));
-}
-
-// The first row of the slots [begin, end) that is there, or -1; *count is how many there are.
+// The first slot of [begin, end) whose row is taken, or -1; *count is how many there are.
 // Reports rows that point nowhere.
 std::int64_t FirstTaken(const ReduceJob& job, std::int64_t begin, std::int64_t end,
                         std::int64_t* count) {
@@ -35,11 +28,18 @@ std::int64_t FirstTaken(const ReduceJob& job, std::int64_t begin, std::int64_t e
   for (std::int64_t slot = begin; slot < end; ++slot) {
     const std::int32_t row = job.index.rows[slot];
     if (row >= job.num_rows && !job.skip_out_of_range) job.bad->Report(slot);
-    if (row < 0 || row >= job.num_rows) continue;
+    if (!Takes(job, slot)) continue;
     if (first < 0) first = slot;
     ++*count;
   }
   return first;
+}
+
+template <class T>
+float Weighted(const ReduceJob& job, std::int64_t slot, float value) {
+  if (job.weighting == Weighting::kNone) return value;
+  value *= job.weights[slot];
+  return job.weighting == Weighting::kRoundedToRow ? Widen(Narrow<T>(value)) : value;
 }
 
 template <class T>
@@ -48,11 +48,11 @@ void SumTile(const ReduceJob& job, std::int64_t begin, std::int64_t end, bool fr
   if (!from_row) std::fill_n(sum.begin(), width, 0.0F);
   bool start = from_row;
   for (std::int64_t slot = begin; slot < end; ++slot) {
+    if (!Takes(job, slot)) continue;
     const std::int32_t row = job.index.rows[slot];
-    if (row < 0 || row >= job.num_rows) continue;
     const std::uint8_t* from = job.src + row * job.src_row_bytes + column * job.src_col_bytes;
     for (std::int64_t i = 0; i < width; ++i, from += job.src_col_bytes) {
-      const float value = Widen(LoadElement<T>(from));
+      const float value = Weighted<T>(job, slot, Widen(LoadElement<T>(from)));
       auto& element = sum[static_cast<std::size_t>(i)];
       element = start ? value : element + value;
     }
@@ -70,7 +70,8 @@ void ReduceAny(const ReduceJob& job, std::int64_t token_begin, std::int64_t toke
     const std::int64_t first = FirstTaken(job, begin, end, &count);
     const bool from_row = !job.from_zero && first == begin && count > 0;
     std::uint8_t* to = job.dst + token * job.dst_row_bytes;
-    if (from_row && count == 1) {  // a copy, exact in every bit pattern
+    if (from_row && count == 1 &&
+        job.weighting == Weighting::kNone) {  // a copy, exact in every bit pattern
       const std::uint8_t* from = job.src + job.index.rows[first] * job.src_row_bytes;
       for (std::int64_t i = 0; i < job.hidden; ++i) {
         std::memcpy(to + i * job.dst_col_bytes, from + i * job.src_col_bytes, sizeof(T));
@@ -83,6 +84,43 @@ void ReduceAny(const ReduceJob& job, std::int64_t token_begin, std::int64_t toke
       for (std::int64_t i = 0; i < width; ++i) {
         StoreElement(to + (column + i) * job.dst_col_bytes,
                      Narrow<T>(sum[static_cast<std::size_t>(i)]));
+      }
+    }
+  }
+}
+
+// The lanes of spread_dot-inl.hpp.
+template <class T>
+float Dot(const SpreadDotJob& job, std::int64_t token, std::int32_t row) {
+  std::array<float, 16> lanes{};
+  const std::uint8_t* a = job.src + token * job.src_row_bytes;
+  const std::uint8_t* b = job.other + row * job.other_row_bytes;
+  for (std::int64_t i = 0; i < job.hidden; ++i) {
+    const float product = Widen(LoadElement<T>(a)) * Widen(LoadElement<T>(b));
+    lanes[static_cast<std::size_t>(i % 16)] += product;
+    a += job.src_col_bytes;
+    b += job.other_col_bytes;
+  }
+  for (std::size_t half = 8; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  }
+  return lanes[0];
+}
+
+template <class T>
+void SpreadDotAny(const SpreadDotJob& job, std::int64_t token_begin, std::int64_t token_end) {
+  for (std::int64_t token = token_begin; token < token_end; ++token) {
+    for (std::int64_t slot = job.index.Begin(token); slot < job.index.End(token); ++slot) {
+      if (job.dots != nullptr) {
+        const std::int32_t row = job.index.rows[slot];
+        job.dots[slot] = row >= 0 && row < job.num_rows ? Dot<T>(job, token, row) : 0.0F;
+      }
+      if (job.dst == nullptr || job.write_rows[slot] < 0) continue;
+      const std::uint8_t* from = job.src + token * job.src_row_bytes;
+      std::uint8_t* to = job.dst + job.write_rows[slot] * job.dst_row_bytes;
+      for (std::int64_t i = 0; i < job.hidden; ++i) {
+        const float value = Widen(LoadElement<T>(from + i * job.src_col_bytes));
+        StoreElement(to + i * job.dst_col_bytes, Narrow<T>(value * job.weights[slot]));
       }
     }
   }
@@ -113,6 +151,19 @@ void ReduceAnyFloat16(const ReduceJob& job, std::int64_t token_begin, std::int64
 }
 void ReduceAnyBFloat16(const ReduceJob& job, std::int64_t token_begin, std::int64_t token_end) {
   ReduceAny<BFloat16>(job, token_begin, token_end);
+}
+
+void SpreadDotAnyFloat32(const SpreadDotJob& job, std::int64_t token_begin,
+                         std::int64_t token_end) {
+  SpreadDotAny<float>(job, token_begin, token_end);
+}
+void SpreadDotAnyFloat16(const SpreadDotJob& job, std::int64_t token_begin,
+                         std::int64_t token_end) {
+  SpreadDotAny<Float16>(job, token_begin, token_end);
+}
+void SpreadDotAnyBFloat16(const SpreadDotJob& job, std::int64_t token_begin,
+                          std::int64_t token_end) {
+  SpreadDotAny<BFloat16>(job, token_begin, token_end);
 }
 
 void SpreadAny(const SpreadJob& job, std::int64_t token_begin, std::int64_t token_end) {

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "moeperm/dtype.hpp"
 
@@ -72,6 +73,18 @@ inline Float16 Narrow<Float16>(float value) {
 template <>
 inline BFloat16 Narrow<BFloat16>(float value) {
   return {NarrowBFloat16(value)};
+}
+
+// An element anywhere in memory.
+template <class T>
+T LoadElement(const void* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+template <class T>
+void StoreElement(void* to, T value) {
+  std::memcpy(to, &value, sizeof(T));
 }
 
 }  // namespace moeperm

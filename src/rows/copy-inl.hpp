@@ -15,7 +15,8 @@ inline constexpr bool kCanStream = HWY_TARGET != HWY_SCALAR;
 
 // Covers [0, bytes) of dst: vectors(offset, count) at aligned addresses, which are to be streamed,
 // and edge(offset, bytes) for what lies before and after them. The two never share a cache line: a
-// line that was stored to in the ordinary way would have to leave the cache before it is streamed to.
+// line that was stored to in the ordinary way would have to leave the cache before it is streamed
+// to.
 template <class Vectors, class Edge>
 HWY_INLINE void CoverAligned(const std::uint8_t* dst, std::int64_t bytes, const Vectors& vectors,
                              const Edge& edge) {

@@ -12,6 +12,8 @@
 // number-inl.hpp defines the vector types the others use.
 #include "rows/copy-inl.hpp"
 #include "rows/reduce-inl.hpp"
+// After reduce-inl.hpp, for its distance of fetching.
+#include "rows/spread_dot-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace moeperm {
@@ -19,7 +21,15 @@ namespace HWY_NAMESPACE {
 
 const RowKernels* GetRowKernels() {
   static constexpr RowKernels kKernels = {
-      Reduce<Float32Rows>, Reduce<Float16Rows>, Reduce<BFloat16Rows>, Spread, FillZero, Copy,
+      Reduce<Float32Rows>,
+      Reduce<Float16Rows>,
+      Reduce<BFloat16Rows>,
+      SpreadDot<OrderedFloat32>,
+      SpreadDot<OrderedFloat16>,
+      SpreadDot<OrderedBFloat16>,
+      Spread,
+      FillZero,
+      Copy,
       FlushStream,
   };
   return &kKernels;

@@ -36,6 +36,8 @@ struct Float32Rows {
     StoreOne(a, to, stream);
     StoreOne(b, to + hn::Lanes(df), stream);
   }
+  // The nearest value the storage type has.
+  static HWY_INLINE VF Round(VF value) { return value; }
 
  private:
   static HWY_INLINE void StoreOne(VF value, Element* to, bool stream) {
@@ -56,6 +58,10 @@ HWY_INLINE VU RoundedBFloat16(VF value) {
   const VU odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
   const VU rounded = hn::Add(hn::Add(bits, odd), hn::Set(du, 0x7FFF));
   return WithCanonicalNan(value, rounded, kNanFloat32);
+}
+
+HWY_INLINE VF RoundToBFloat16(VF value) {
+  return hn::BitCast(DF(), hn::And(RoundedBFloat16(value), hn::Set(DU(), 0xFFFF0000)));
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -87,6 +93,7 @@ struct BFloat16Rows {
     const VU high = hn::And(RoundedBFloat16(odd), hn::Set(du, 0xFFFF0000));
     Store16(hn::BitCast(D16(), hn::Or(low, high)), to, stream);
   }
+  static HWY_INLINE VF Round(VF value) { return RoundToBFloat16(value); }
 };
 #else  // one lane: no vector holds two elements
 struct BFloat16Rows {
@@ -101,6 +108,7 @@ struct BFloat16Rows {
     to[0] = static_cast<Element>(hn::GetLane(RoundedBFloat16(a)) >> 16);
     to[1] = static_cast<Element>(hn::GetLane(RoundedBFloat16(b)) >> 16);
   }
+  static HWY_INLINE VF Round(VF value) { return RoundToBFloat16(value); }
 };
 #endif
 
@@ -109,9 +117,9 @@ struct BFloat16Rows {
 // The processor's own conversion rounds as the contract wants on AVX2 (F16C) and better, and on
 // Arm. Elsewhere Highway's stand-in is not promised to: the integer form of convert.hpp.
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_ARCH_ARM
-HWY_INLINE VF LoadFloat16(const std::uint16_t* from) {
+HWY_INLINE VF WidenFloat16Lanes(hn::Vec<DU16> half) {
   const hn::Rebind<hwy::float16_t, DF> df16;
-  return hn::PromoteTo(DF(), hn::BitCast(df16, hn::LoadU(DU16(), from)));
+  return hn::PromoteTo(DF(), hn::BitCast(df16, half));
 }
 HWY_INLINE hn::Vec<DU16> NarrowToFloat16(VF value) {
   const hn::Rebind<hwy::float16_t, DF> df16;
@@ -120,10 +128,10 @@ HWY_INLINE hn::Vec<DU16> NarrowToFloat16(VF value) {
   return hn::BitCast(DU16(), hn::DemoteTo(df16, value));
 }
 #else
-HWY_INLINE VF LoadFloat16(const std::uint16_t* from) {
+HWY_INLINE VF WidenFloat16Lanes(hn::Vec<DU16> half) {
   const DF df;
   const DU du;
-  const VU bits = hn::PromoteTo(du, hn::LoadU(DU16(), from));
+  const VU bits = hn::PromoteTo(du, half);
   const VU sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(du, 0x8000)));
   const VU shifted = hn::ShiftLeft<13>(hn::And(bits, hn::Set(du, 0x7FFF)));
   const VU exponent = hn::And(shifted, hn::Set(du, 0x0F800000));
@@ -156,6 +164,9 @@ HWY_INLINE hn::Vec<DU16> NarrowToFloat16(VF value) {
   return hn::DemoteTo(DU16(), hn::BitCast(di, half));
 }
 #endif
+HWY_INLINE VF LoadFloat16(const std::uint16_t* from) {
+  return WidenFloat16Lanes(hn::LoadU(DU16(), from));
+}
 
 struct Float16Rows {
   using Element = std::uint16_t;
@@ -175,6 +186,7 @@ struct Float16Rows {
     Store16(hn::Combine(D16(), high, low), to, stream);
 #endif
   }
+  static HWY_INLINE VF Round(VF value) { return WidenFloat16Lanes(NarrowToFloat16(value)); }
 };
 
 }  // namespace HWY_NAMESPACE

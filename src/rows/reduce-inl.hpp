@@ -23,6 +23,7 @@ inline constexpr std::int64_t kPrefetchBytes = 6144;
 
 struct Sources {
   std::array<const std::uint8_t*, kMaxSources> row;
+  std::array<float, kMaxSources> weight;
   int count = 0;
   bool from_zero = false;
   bool too_many = false;
@@ -37,12 +38,14 @@ HWY_INLINE void FindSources(const ReduceJob& job, std::int64_t token, Sources* s
   sources->from_zero = job.from_zero;
   for (std::int64_t slot = begin; slot < end; ++slot) {
     const std::int32_t row = job.index.rows[slot];
-    if (row >= 0 && row < job.num_rows) {
-      sources->row[static_cast<std::size_t>(sources->count++)] = job.src + row * job.src_row_bytes;
+    if (row >= 0 && row < job.num_rows && !(job.skip_zero_weights && job.weights[slot] == 0.0F)) {
+      const auto at = static_cast<std::size_t>(sources->count++);
+      sources->row[at] = job.src + row * job.src_row_bytes;
+      if (job.weights != nullptr) sources->weight[at] = job.weights[slot];
       continue;
     }
     if (slot == begin) sources->from_zero = true;
-    if (row >= 0 && !job.skip_out_of_range) job.bad->Report(slot);
+    if (row >= job.num_rows && !job.skip_out_of_range) job.bad->Report(slot);
   }
 }
 
@@ -51,12 +54,29 @@ HWY_INLINE const typename Rows::Element* At(const std::uint8_t* row, std::int64_
   return reinterpret_cast<const typename Rows::Element*>(row) + i;
 }
 
-template <class Rows>
-HWY_INLINE void AddPair(const typename Rows::Element* from, VF& a, VF& b) {
+// Source k's pair of vectors at `from`, weighted.
+template <class Rows, Weighting kWeighting>
+HWY_INLINE void LoadPair(const Sources& sources, std::size_t k, const typename Rows::Element* from,
+                         VF& a, VF& b) {
+  Rows::Load(from, a, b);
+  if constexpr (kWeighting != Weighting::kNone) {
+    const VF weight = hn::Set(DF(), sources.weight[k]);
+    a = hn::Mul(a, weight);
+    b = hn::Mul(b, weight);
+  }
+  if constexpr (kWeighting == Weighting::kRoundedToRow) {
+    a = Rows::Round(a);
+    b = Rows::Round(b);
+  }
+}
+
+template <class Rows, Weighting kWeighting>
+HWY_INLINE void AddPair(const Sources& sources, std::size_t k, const typename Rows::Element* from,
+                        VF& a, VF& b) {
   const VF zero = hn::Zero(DF());
   VF x = zero;
   VF y = zero;
-  Rows::Load(from, x, y);
+  LoadPair<Rows, kWeighting>(sources, k, from, x, y);
   a = hn::Add(a, x);
   b = hn::Add(b, y);
 }
@@ -79,7 +99,7 @@ HWY_INLINE void FetchTile(const std::uint8_t* row) {
 }
 
 // Sums kPairs pairs of columns from i on.
-template <class Rows, int kPairs>
+template <class Rows, Weighting kWeighting, int kPairs>
 HWY_INLINE void SumPairs(const Sources& sources, std::int64_t i, const Ahead& ahead,
                          typename Rows::Element* to, bool stream) {
   const auto n = 2 * static_cast<std::int64_t>(hn::Lanes(DF()));
@@ -91,22 +111,23 @@ HWY_INLINE void SumPairs(const Sources& sources, std::int64_t i, const Ahead& ah
   if (!sources.from_zero) {
     const auto* from = At<Rows>(sources.row[0], i);
     if (ahead.count > 0) FetchTile<Rows>(ahead.rows[0] + ahead.at);
-    Rows::Load(from, a0, a1);
-    if constexpr (kPairs == 2) Rows::Load(from + n, b0, b1);
+    LoadPair<Rows, kWeighting>(sources, 0, from, a0, a1);
+    if constexpr (kPairs == 2) LoadPair<Rows, kWeighting>(sources, 0, from + n, b0, b1);
     k = 1;
   }
   for (; k < sources.count; ++k) {
-    const auto* from = At<Rows>(sources.row[static_cast<std::size_t>(k)], i);
+    const auto at = static_cast<std::size_t>(k);
+    const auto* from = At<Rows>(sources.row[at], i);
     if (k < ahead.count) FetchTile<Rows>(ahead.rows[k] + ahead.at);
-    AddPair<Rows>(from, a0, a1);
-    if constexpr (kPairs == 2) AddPair<Rows>(from + n, b0, b1);
+    AddPair<Rows, kWeighting>(sources, at, from, a0, a1);
+    if constexpr (kPairs == 2) AddPair<Rows, kWeighting>(sources, at, from + n, b0, b1);
   }
   Rows::Store(a0, a1, to + i, stream);
   if constexpr (kPairs == 2) Rows::Store(b0, b1, to + i + n, stream);
 }
 
 // The sum of a token's rows into dst; `hidden` is at least one pair.
-template <class Rows, bool kStream>
+template <class Rows, Weighting kWeighting, bool kStream>
 HWY_INLINE void SumSources(const Sources& sources, const Sources& next, std::uint8_t* dst,
                            std::int64_t hidden) {
   using Element = typename Rows::Element;
@@ -118,7 +139,7 @@ HWY_INLINE void SumSources(const Sources& sources, const Sources& next, std::uin
   if constexpr (kStream) {
     const std::uintptr_t past = reinterpret_cast<std::uintptr_t>(dst) % vector_bytes;
     if (past != 0) {  // up to the first aligned address; what follows overlaps
-      SumPairs<Rows, 1>(sources, 0, {}, to, false);
+      SumPairs<Rows, kWeighting, 1>(sources, 0, {}, to, false);
       i = static_cast<std::int64_t>(vector_bytes - past) / kSize;
     }
   }
@@ -134,10 +155,10 @@ HWY_INLINE void SumSources(const Sources& sources, const Sources& next, std::uin
     } else if (kSize == 2) {
       ahead = {sources.row.data(), sources.count, at};
     }
-    SumPairs<Rows, kTilePairs>(sources, i, ahead, to, kStream);
+    SumPairs<Rows, kWeighting, kTilePairs>(sources, i, ahead, to, kStream);
   }
-  for (; i + pair <= hidden; i += pair) SumPairs<Rows, 1>(sources, i, {}, to, kStream);
-  if (i < hidden) SumPairs<Rows, 1>(sources, hidden - pair, {}, to, false);
+  for (; i + pair <= hidden; i += pair) SumPairs<Rows, kWeighting, 1>(sources, i, {}, to, kStream);
+  if (i < hidden) SumPairs<Rows, kWeighting, 1>(sources, hidden - pair, {}, to, false);
 }
 
 // Finds the sources of the first token from *token on that has any, and stores +0 for those that
@@ -152,7 +173,7 @@ HWY_INLINE void FindNext(const ReduceJob& job, std::int64_t bytes, std::int64_t 
   }
 }
 
-template <class Rows, bool kStream>
+template <class Rows, Weighting kWeighting, bool kStream>
 void ReduceRange(const ReduceJob& job, std::int64_t token_begin, std::int64_t token_end) {
   const auto bytes = job.hidden * static_cast<std::int64_t>(sizeof(typename Rows::Element));
   std::array<Sources, 2> both;
@@ -166,17 +187,27 @@ void ReduceRange(const ReduceJob& job, std::int64_t token_begin, std::int64_t to
     std::uint8_t* dst = job.dst + token * job.dst_row_bytes;
     if (sources->too_many) {
       Rows::kAny(job, token, token + 1);
-    } else if (sources->count == 1 && !sources->from_zero) {  // exact in every bit pattern
+    } else if (kWeighting == Weighting::kNone && sources->count == 1 && !sources->from_zero) {
+      // Exact in every bit pattern.
       if constexpr (kStream) {
         CopyStreaming(dst, sources->row[0], bytes, next->count > 0 ? next->row[0] : nullptr);
       } else {
         Copy(dst, sources->row[0], bytes, false);
       }
     } else {
-      SumSources<Rows, kStream>(*sources, *next, dst, job.hidden);
+      SumSources<Rows, kWeighting, kStream>(*sources, *next, dst, job.hidden);
     }
     token = next_token;
     std::swap(sources, next);
+  }
+}
+
+template <class Rows, Weighting kWeighting>
+void ReduceWeighted(const ReduceJob& job, std::int64_t token_begin, std::int64_t token_end) {
+  if (job.stream) {
+    ReduceRange<Rows, kWeighting, true>(job, token_begin, token_end);
+  } else {
+    ReduceRange<Rows, kWeighting, false>(job, token_begin, token_end);
   }
 }
 
@@ -186,10 +217,12 @@ void Reduce(const ReduceJob& job, std::int64_t token_begin, std::int64_t token_e
   if (job.src_col_bytes != kSize || job.dst_col_bytes != kSize ||
       job.hidden < 2 * static_cast<std::int64_t>(hn::Lanes(DF()))) {
     Rows::kAny(job, token_begin, token_end);
-  } else if (job.stream) {
-    ReduceRange<Rows, true>(job, token_begin, token_end);
+  } else if (job.weighting == Weighting::kNone) {
+    ReduceWeighted<Rows, Weighting::kNone>(job, token_begin, token_end);
+  } else if (job.weighting == Weighting::kProduct) {
+    ReduceWeighted<Rows, Weighting::kProduct>(job, token_begin, token_end);
   } else {
-    ReduceRange<Rows, false>(job, token_begin, token_end);
+    ReduceWeighted<Rows, Weighting::kRoundedToRow>(job, token_begin, token_end);
   }
 }
 

@@ -67,6 +67,9 @@ std::int64_t ReduceRows(const Context::Impl& context, const TokenRows& index,
   job.index = index;
   job.from_zero = options.from_zero;
   job.skip_out_of_range = options.skip_out_of_range;
+  job.weighting = options.weighting;
+  job.weights = options.weights;
+  job.skip_zero_weights = options.skip_zero_weights;
   job.bad = &bad;
   job.num_rows = src.shape(0);
   SetMatrices(src, dst, &job);
@@ -116,10 +119,60 @@ void SpreadRows(const Context::Impl& context, const TokenRows& index, const Cons
               });
 }
 
-void ZeroRows(const Context::Impl& context, std::int64_t begin, const TensorView& dst) {
+void SpreadDotRows(const Context::Impl& context, const TokenRows& index,
+                   const SpreadDotArgs& args) {
+  const RowKernels& kernels = RowKernelsFor(*context.isa);
+  const ConstTensorView& src = *args.src;
+  const std::int64_t element = ElementBytes(src);
+  SpreadDotJob job;
+  job.index = index;
+  job.src = static_cast<const std::uint8_t*>(src.data());
+  job.src_row_bytes = src.stride(0) * element;
+  job.src_col_bytes = src.stride(1) * element;
+  job.hidden = src.shape(1);
+  bool neighbours = job.src_col_bytes == element;
+  std::int64_t rows = 0;
+  if (args.dots != nullptr) {
+    rows = job.num_rows = args.other->shape(0);
+    job.dots = args.dots;
+    job.other = static_cast<const std::uint8_t*>(args.other->data());
+    job.other_row_bytes = args.other->stride(0) * element;
+    job.other_col_bytes = args.other->stride(1) * element;
+    neighbours = neighbours && job.other_col_bytes == element;
+  }
+  if (args.dst != nullptr) {
+    rows = args.dst->shape(0);
+    job.write_rows = args.write_rows;
+    job.weights = args.weights;
+    job.dst = static_cast<std::uint8_t*>(args.dst->data());
+    job.dst_row_bytes = args.dst->stride(0) * element;
+    job.dst_col_bytes = args.dst->stride(1) * element;
+    neighbours = neighbours && job.dst_col_bytes == element;
+    // A vector is stored past the caches only where it is aligned, in every row.
+    constexpr std::int64_t kLine = 64;
+    job.stream = ShouldStream(rows * job.hidden * element) && job.dst_row_bytes % kLine == 0 &&
+                 reinterpret_cast<std::uintptr_t>(job.dst) % kLine == 0;
+  }
+  const RowKernels::SpreadDot run =
+      neighbours ? kernels.spread_dot(src.dtype())
+                 : RowKernels::OfDType(src.dtype(), SpreadDotAnyFloat32, SpreadDotAnyFloat16,
+                                       SpreadDotAnyBFloat16);
+  // By tokens alone: a dot product has one order, over all columns.
+  const std::int64_t bytes = (index.num_tokens + rows) * std::max<std::int64_t>(job.hidden, 1) *
+                             element * (args.dots != nullptr ? 2 : 1);
+  const int parts = TaskCount(*context.pool, index.num_tokens, bytes, kTasksPerThread);
+  context.pool->Run(parts, [&](int part) {
+    const Range tokens = CutRange(index.num_tokens, parts, part);
+    run(job, tokens.begin, tokens.end);
+    kernels.flush_stream();
+  });
+}
+
+void ZeroRows(const Context::Impl& context, std::int64_t begin, std::int64_t end,
+              const TensorView& dst) {
   const RowKernels& kernels = RowKernelsFor(*context.isa);
   const std::int64_t element = ElementBytes(dst);
-  const std::int64_t rows = std::max<std::int64_t>(dst.shape(0) - begin, 0);
+  const std::int64_t rows = std::max<std::int64_t>(end - begin, 0);
   const std::int64_t bytes = rows * dst.shape(1) * element;
   if (bytes == 0) return;
   const bool stream = ShouldStream(bytes);

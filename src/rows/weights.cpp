@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "rows/convert.hpp"
+
 namespace moeperm {
 namespace {
 
@@ -21,14 +23,101 @@ void SpreadElements(const Context::Impl& context, const TokenRows& index,
       for (std::int64_t slot = index.Begin(token); slot < index.End(token); ++slot) {
         const std::int32_t row = index.rows[slot];
         if (row < 0) continue;
-        to[row * dst.stride(0)] = from[token * src.stride(0) + slot_experts[slot] * src.stride(1)];
+        const std::int64_t column =
+            slot_experts != nullptr ? slot_experts[slot] : slot - index.Begin(token);
+        to[row * dst.stride(0)] = from[token * src.stride(0) + column * src.stride(1)];
       }
     }
   });
   for (std::int64_t row = first_empty_row; row < dst.shape(0); ++row) to[row * dst.stride(0)] = 0;
 }
 
+// body(token) for every token, in parallel.
+template <class Body>
+void ForEachToken(const Context::Impl& context, const TokenRows& index, std::int64_t bytes,
+                  const Body& body) {
+  const int parts = TaskCount(*context.pool, index.num_tokens, bytes, 4);
+  context.pool->Run(parts, [&](int part) {
+    const Range tokens = CutRange(index.num_tokens, parts, part);
+    for (std::int64_t token = tokens.begin; token < tokens.end; ++token) body(token);
+  });
+}
+
+std::int64_t NumSlots(const TokenRows& index) {
+  return index.num_tokens == 0 ? 0 : index.End(index.num_tokens - 1);
+}
+
+template <class Element>
+void LoadElements(const Context::Impl& context, const SlotColumns& slots,
+                  const ConstTensorView& src, float* weights) {
+  const auto* from = static_cast<const Element*>(src.data());
+  ForEachToken(context, slots.index, NumSlots(slots.index) * 16, [&](std::int64_t token) {
+    const Element* row = from + token * src.stride(0);
+    for (std::int64_t slot = slots.index.Begin(token); slot < slots.index.End(token); ++slot) {
+      const std::int64_t column = slots.Of(token, slot);
+      weights[slot] = column < 0 ? 0.0F : Widen(row[column * src.stride(1)]);
+    }
+  });
+}
+
+template <class Element>
+void StoreElements(const Context::Impl& context, const SlotColumns& slots, const float* values,
+                   const TensorView& dst) {
+  auto* to = static_cast<Element*>(dst.data());
+  const std::int64_t columns = dst.shape(1);
+  const std::int64_t bytes = NumSlots(slots.index) * 16 +
+                             dst.shape(0) * columns * static_cast<std::int64_t>(sizeof(Element));
+  ForEachToken(context, slots.index, bytes, [&](std::int64_t token) {
+    Element* row = to + token * dst.stride(0);
+    for (std::int64_t c = 0; c < columns; ++c) row[c * dst.stride(1)] = Element{};
+    for (std::int64_t slot = slots.index.Begin(token); slot < slots.index.End(token); ++slot) {
+      const std::int64_t column = slots.Of(token, slot);
+      if (column >= 0) row[column * dst.stride(1)] = Narrow<Element>(values[slot]);
+    }
+  });
+}
+
+template <class Element>
+void GatherElements(const Context::Impl& context, const TokenRows& index,
+                    const ConstTensorView& src, const TensorView& dst) {
+  const auto* from = static_cast<const Element*>(src.data());
+  auto* to = static_cast<Element*>(dst.data());
+  ForEachToken(context, index, NumSlots(index) * 64, [&](std::int64_t token) {
+    Element* element = to + token * dst.stride(0);
+    for (std::int64_t slot = index.Begin(token); slot < index.End(token); ++slot) {
+      const std::int32_t row = index.rows[slot];
+      *element = row >= 0 && row < src.shape(0) ? from[row * src.stride(0)] : Element{0};
+      element += dst.stride(1);
+    }
+  });
+}
+
 }  // namespace
+
+ConstTensorView AsMatrix(const ConstTensorView& view) {
+  if (view.rank() != 1) return view;
+  const std::int64_t shape[] = {view.shape(0), 1};
+  const std::int64_t strides[] = {view.stride(0), 1};
+  return {view.data(), view.dtype(), shape, strides};
+}
+
+void GatherWeights(const Context::Impl& context, const TokenRows& index, const ConstTensorView& src,
+                   const TensorView& dst) {
+  (SizeOf(src.dtype()) == 4 ? GatherElements<std::uint32_t>
+                            : GatherElements<std::uint16_t>)(context, index, src, dst);
+}
+
+void LoadWeights(const Context::Impl& context, const SlotColumns& slots, const ConstTensorView& src,
+                 float* weights) {
+  RowKernels::OfDType(src.dtype(), LoadElements<float>, LoadElements<Float16>,
+                      LoadElements<BFloat16>)(context, slots, src, weights);
+}
+
+void StoreWeights(const Context::Impl& context, const SlotColumns& slots, const float* values,
+                  const TensorView& dst) {
+  RowKernels::OfDType(dst.dtype(), StoreElements<float>, StoreElements<Float16>,
+                      StoreElements<BFloat16>)(context, slots, values, dst);
+}
 
 void SpreadWeights(const Context::Impl& context, const TokenRows& index,
                    const std::int32_t* slot_experts, std::int64_t first_empty_row,

@@ -15,9 +15,38 @@ namespace moeperm {
 
 // dst[row] = src[token][expert] for every slot with a row; dst[row] = 0 for the rows from
 // `first_empty_row` on. src [tokens, experts] and dst [rows] of one dtype, any strides.
+// slot_experts null: a slot's expert is its place in the token.
 void SpreadWeights(const Context::Impl& context, const TokenRows& index,
                    const std::int32_t* slot_experts, std::int64_t first_empty_row,
                    const ConstTensorView& src, const TensorView& dst);
+
+// A view of one dimension as a matrix of one column; others as they are.
+ConstTensorView AsMatrix(const ConstTensorView& view);
+
+// dst[token][k] = src[row of the token's k-th slot], +0 where src has no such row. src [rows] and
+// dst [tokens, slots a token] of one dtype, any strides.
+void GatherWeights(const Context::Impl& context, const TokenRows& index, const ConstTensorView& src,
+                   const TensorView& dst);
+
+// How the slots find their weight in a matrix: slot s of token t has column columns[s], -1 none; or
+// where columns is null, s - Begin(t).
+struct SlotColumns {
+  const TokenRows& index;
+  const std::int32_t* columns = nullptr;
+  [[nodiscard]] std::int64_t Of(std::int64_t token, std::int64_t slot) const {
+    return columns != nullptr ? columns[slot] : slot - index.Begin(token);
+  }
+};
+
+// weights[slot] = src[token][column of slot] as float32, +0 where it has none. src [tokens,
+// columns] float of any dtype and strides.
+void LoadWeights(const Context::Impl& context, const SlotColumns& slots, const ConstTensorView& src,
+                 float* weights);
+
+// dst[token][column] = values[slot] rounded to the dtype of dst, +0 where no slot has that column;
+// the last slot of a column wins. As LoadWeights.
+void StoreWeights(const Context::Impl& context, const SlotColumns& slots, const float* values,
+                  const TensorView& dst);
 
 // Writes a gradient [tokens, experts] of the weights, token after token. Almost all of it is zeros:
 // a few tokens' elements are put together in cache, then written once. One writer a task.
