@@ -39,7 +39,6 @@ int RunExecutor(std::string_view function, void* workspace, std::uint64_t worksp
         function, status.message(),
         status.code() == Code::kOutOfMemory ? ACLNN_ERR_INNER : ACLNN_ERR_PARAM_INVALID);
   }
-  if (!work) return ACLNN_SUCCESS;  // nothing to write
   const int code = Enqueue(stream, std::move(work));
   return code == ACL_SUCCESS ? ACLNN_SUCCESS : msg::StreamRefused(function, code);
 } catch (...) {

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cann/ops/messages.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string>
+
+#include "aclnn/opdev/op_errno.h"
+#include "cann/host/op_def.hpp"
+#include "cann/runtime/error.hpp"
+
+namespace moeperm::cann::msg {
+namespace {
+
+template <class... Args>
+int Invalid(std::string_view function, fmt::format_string<Args...> text, Args&&... args) {
+  return Fail(ACLNN_ERR_PARAM_INVALID,
+              fmt::format("{}: {}", function, fmt::format(text, std::forward<Args>(args)...)));
+}
+
+template <class... Args>
+Status Refuse(fmt::format_string<Args...> text, Args&&... args) {
+  return {Code::kInvalidArgument, fmt::format(text, std::forward<Args>(args)...)};
+}
+
+std::string List(Dims dims) { return fmt::format("[{}]", fmt::join(dims, ", ")); }
+
+std::string DTypeText(std::int32_t dtype) {
+  return fmt::format("{} ({})", host::Name(static_cast<host::DType>(dtype)), dtype);
+}
+
+}  // namespace
+
+int MissingTensor(std::string_view function, std::string_view argument) {
+  return Fail(ACLNN_ERR_PARAM_NULLPTR, fmt::format("{}: {} is a null pointer", function, argument));
+}
+int MissingBecause(std::string_view function, std::string_view argument, std::string_view other) {
+  return Fail(ACLNN_ERR_PARAM_NULLPTR,
+              fmt::format("{}: {} is a null pointer but {} is given", function, argument, other));
+}
+int StaleTensor(std::string_view function, std::string_view argument, const void* handle) {
+  return Invalid(function, "{} = {} is no live aclTensor", argument, handle);
+}
+int NotPositive(std::string_view function, std::string_view attribute, std::int64_t value) {
+  return Invalid(function, "{} is {} but must be above 0", attribute, value);
+}
+int Negative(std::string_view function, std::string_view attribute, std::int64_t value) {
+  return Invalid(function, "{} is {} but must not be negative", attribute, value);
+}
+int WrongDType(std::string_view function, std::string_view argument, std::int32_t dtype,
+               std::string_view allowed) {
+  return Invalid(function, "{} has dtype {} but needs {}", argument, DTypeText(dtype), allowed);
+}
+int DTypesDiffer(std::string_view function, std::string_view argument, std::int32_t dtype,
+                 std::string_view other, std::int32_t want) {
+  return Invalid(function, "{} has dtype {} but {} has {}", argument, DTypeText(dtype), other,
+                 DTypeText(want));
+}
+int MixedDTypes(std::string_view function, std::string_view argument, std::int32_t dtype,
+                std::string_view tokens, std::int32_t tokens_dtype) {
+  return Invalid(function,
+                 "{} has dtype {} but {} has {}; they must be one, or float32 with bfloat16",
+                 argument, DTypeText(dtype), tokens, DTypeText(tokens_dtype));
+}
+int WrongRank(std::string_view function, std::string_view argument, std::size_t rank,
+              std::size_t want) {
+  return Invalid(function, "{} has {} dimension(s) but needs {}", argument, rank, want);
+}
+int NegativeDim(std::string_view function, std::string_view argument, std::size_t dim,
+                std::int64_t size) {
+  return Invalid(function, "dimension {} of {} is {}, a negative size", dim, argument, size);
+}
+int DimDiffers(std::string_view function, std::string_view argument, std::size_t dim,
+               std::int64_t size, std::int64_t want, std::string_view why) {
+  return Invalid(function, "dimension {} of {} is {} but must be {} ({})", dim, argument, size,
+                 want, why);
+}
+int AboveLimit(std::string_view function, std::string_view what, std::int64_t value,
+               std::int64_t limit) {
+  return Invalid(function, "{} is {} but may be at most {}", what, value, limit);
+}
+int TilingFailed(std::string_view function, std::string_view why) {
+  return Fail(ACLNN_ERR_INNER_NULLPTR, fmt::format("{}: no tiling: {}", function, why));
+}
+
+Status NullData(std::string_view argument, Dims dims) {
+  return Refuse("{} has shape {} but its address is null", argument, List(dims));
+}
+Status Misaligned(std::string_view argument, std::size_t bytes) {
+  return Refuse("the address of {} is not a multiple of the {} bytes of an element", argument,
+                bytes);
+}
+Status TooLarge(std::string_view argument, Dims dims) {
+  return Refuse("{} of shape {} with its strides and offset spans more than 2^63 - 1 bytes",
+                argument, List(dims));
+}
+Status BeyondStorage(std::string_view argument, Dims dims, Dims strides, std::int64_t offset,
+                     Dims storage_dims) {
+  return Refuse("{} of shape {}, strides {} and offset {} reaches outside its storage of shape {}",
+                argument, List(dims), List(strides), offset, List(storage_dims));
+}
+Status DoesNotFit(std::string_view argument, Dims dims, std::int64_t rows, std::int64_t cols,
+                  std::string_view why) {
+  return Refuse("{} of shape {} does not hold {} x {} elements ({})", argument, List(dims), rows,
+                cols, why);
+}
+Status ShapesDiffer(std::string_view argument, Dims dims, std::string_view other, Dims want) {
+  return Refuse("{} has shape {} but {} has {}", argument, List(dims), other, List(want));
+}
+Status WrongDim(std::string_view argument, std::size_t dim, std::int64_t size, std::int64_t want,
+                std::string_view why) {
+  return Refuse("dimension {} of {} is {} but must be {} ({})", dim, argument, size, want, why);
+}
+Status RowsNotMultiple(std::string_view argument, std::int64_t rows, std::int64_t tokens) {
+  return Refuse("{} has {} rows, no multiple of tokensNum = {}", argument, rows, tokens);
+}
+Status TooShort(std::string_view argument, std::int64_t size, std::int64_t need,
+                std::string_view why) {
+  return Refuse("{} has {} element(s) but {} are needed ({})", argument, size, need, why);
+}
+Status TooLong(std::string_view argument, std::int64_t size, std::int64_t limit,
+               std::string_view why) {
+  return Refuse("{} has {} element(s) but may have at most {} ({})", argument, size, limit, why);
+}
+
+}  // namespace moeperm::cann::msg
