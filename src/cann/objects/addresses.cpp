@@ -12,9 +12,10 @@ namespace moeperm::cann {
 namespace {
 
 int CheckExecutor(std::string_view function, const aclOpExecutor* executor) {
-  if (executor == nullptr) return msg::NullArgument(function, "executor", ACLNN_ERR_INNER_NULLPTR);
+  if (executor == nullptr)
+    return object_msg::NullArgument(function, "executor", ACLNN_ERR_INNER_NULLPTR);
   if (Live<Executor>().Find(executor) == nullptr) {
-    return msg::ExecutorConsumed(function, executor);
+    return object_msg::ExecutorConsumed(function, executor);
   }
   return ACLNN_SUCCESS;
 }
@@ -22,10 +23,11 @@ int CheckExecutor(std::string_view function, const aclOpExecutor* executor) {
 // The address is stored before the executor is looked at.
 int SetAddress(std::string_view function, const aclOpExecutor* executor, const aclTensor* tensor,
                void* address) {
-  if (tensor == nullptr) return msg::NullArgument(function, "tensor", ACLNN_ERR_INNER_NULLPTR);
+  if (tensor == nullptr)
+    return object_msg::NullArgument(function, "tensor", ACLNN_ERR_INNER_NULLPTR);
   const auto found = Tensors().Find(tensor);
   if (found == nullptr) {
-    return msg::NotLive(function, "tensor", "aclTensor", tensor, ACLNN_ERR_PARAM_INVALID);
+    return object_msg::NotLive(function, "tensor", "aclTensor", tensor, ACLNN_ERR_PARAM_INVALID);
   }
   found->SetData(address);
   return CheckExecutor(function, executor);
@@ -33,16 +35,18 @@ int SetAddress(std::string_view function, const aclOpExecutor* executor, const a
 
 int SetListAddress(std::string_view function, const aclOpExecutor* executor, std::size_t index,
                    const aclTensorList* tensors, void* address) {
-  if (tensors == nullptr) return msg::NullArgument(function, "tensors", ACLNN_ERR_INNER_NULLPTR);
+  if (tensors == nullptr)
+    return object_msg::NullArgument(function, "tensors", ACLNN_ERR_INNER_NULLPTR);
   const auto list = Live<TensorList>().Find(tensors);
   if (list == nullptr) {
-    return msg::NotLive(function, "tensors", "aclTensorList", tensors, ACLNN_ERR_PARAM_INVALID);
+    return object_msg::NotLive(function, "tensors", "aclTensorList", tensors,
+                               ACLNN_ERR_PARAM_INVALID);
   }
   if (index >= list->elements.size()) {
-    return msg::IndexOutOfList(function, index, list->elements.size());
+    return object_msg::IndexOutOfList(function, index, list->elements.size());
   }
   if (list->elements[index] == nullptr) {
-    return msg::NullArgument(function, "the list's tensor", ACLNN_ERR_INNER_NULLPTR);
+    return object_msg::NullArgument(function, "the list's tensor", ACLNN_ERR_INNER_NULLPTR);
   }
   list->elements[index]->SetData(address);
   return CheckExecutor(function, executor);
@@ -110,5 +114,5 @@ aclnnStatus AclSetDynamicTensorAddr(aclOpExecutor* executor, size_t irIndex,
 }
 
 aclnnStatus aclDumpOpTensors(const char*, const char*, aclTensor**, size_t, size_t, aclrtStream) {
-  return moeperm::cann::msg::NotOffered("aclDumpOpTensors");
+  return moeperm::cann::object_msg::NotOffered("aclDumpOpTensors");
 }

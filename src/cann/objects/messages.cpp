@@ -6,7 +6,7 @@
 #include "aclnn/opdev/op_errno.h"
 #include "cann/runtime/error.hpp"
 
-namespace moeperm::cann::msg {
+namespace moeperm::cann::object_msg {
 namespace {
 
 // Running out of memory must not throw across the interface: the code counts more than the text.
@@ -65,4 +65,4 @@ int OutOfMemory(std::string_view function) {
   return Text(ACLNN_ERR_INNER, "{}: out of memory", function);
 }
 
-}  // namespace moeperm::cann::msg
+}  // namespace moeperm::cann::object_msg

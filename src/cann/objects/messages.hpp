@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace moeperm::cann::msg {
+namespace moeperm::cann::object_msg {
 
 // 161001, or `code` where the surface says another.
 int NullArgument(std::string_view function, std::string_view argument);
@@ -26,4 +26,4 @@ int StreamRefused(std::string_view function, int code);
 int Refused(std::string_view function, std::string_view why, int code);
 int OutOfMemory(std::string_view function);
 
-}  // namespace moeperm::cann::msg
+}  // namespace moeperm::cann::object_msg

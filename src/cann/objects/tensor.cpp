@@ -54,11 +54,11 @@ std::shared_ptr<const TensorMeta> MakeMeta(const std::int64_t* dims, std::uint64
 // The metadata of a live tensor; else a code, noted.
 int FindMeta(std::string_view function, const aclTensor* tensor, bool outputs_given,
              std::shared_ptr<const TensorMeta>* meta) {
-  if (tensor == nullptr) return msg::NullArgument(function, "tensor");
-  if (!outputs_given) return msg::NullArgument(function, "an output");
+  if (tensor == nullptr) return object_msg::NullArgument(function, "tensor");
+  if (!outputs_given) return object_msg::NullArgument(function, "an output");
   const std::shared_ptr<Tensor> found = Tensors().Find(tensor);
   if (found == nullptr) {
-    return msg::NotLive(function, "tensor", "aclTensor", tensor, ACLNN_ERR_PARAM_INVALID);
+    return object_msg::NotLive(function, "tensor", "aclTensor", tensor, ACLNN_ERR_PARAM_INVALID);
   }
   *meta = found->meta();
   return ACLNN_SUCCESS;
@@ -77,7 +77,7 @@ int CopyOut(std::string_view function, const aclTensor* tensor,
     *size = from.size();
     return ACLNN_SUCCESS;
   } catch (...) {
-    return msg::OutOfMemory(function);
+    return object_msg::OutOfMemory(function);
   }
 }
 
@@ -96,7 +96,7 @@ using moeperm::cann::MakeMeta;
 using moeperm::cann::Tensor;
 using moeperm::cann::TensorMeta;
 using moeperm::cann::Tensors;
-namespace msg = moeperm::cann::msg;
+namespace object_msg = moeperm::cann::object_msg;
 
 aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, aclDataType dataType,
                            const int64_t* stride, int64_t offset, aclFormat format,
@@ -105,39 +105,42 @@ aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, aclDat
     auto meta = MakeMeta(viewDims, viewDimsNum, dataType, stride, offset, format, storageDims,
                          storageDimsNum);
     if (meta == nullptr) {
-      msg::CannotCreate("aclTensor", "viewDims or storageDims is a null pointer");
+      object_msg::CannotCreate("aclTensor", "viewDims or storageDims is a null pointer");
       return nullptr;
     }
     return static_cast<aclTensor*>(
         Tensors().Add(std::make_shared<Tensor>(std::move(meta), tensorData)));
   } catch (...) {
-    msg::CannotCreate("aclTensor", "out of memory");
+    object_msg::CannotCreate("aclTensor", "out of memory");
     return nullptr;
   }
 }
 
 aclnnStatus aclDestroyTensor(const aclTensor* tensor) {
   if (tensor == nullptr || Tensors().Take(tensor) != nullptr) return ACLNN_SUCCESS;
-  return msg::NotLive("aclDestroyTensor", "tensor", "aclTensor", tensor, ACLNN_ERR_PARAM_INVALID);
+  return object_msg::NotLive("aclDestroyTensor", "tensor", "aclTensor", tensor,
+                             ACLNN_ERR_PARAM_INVALID);
 }
 
 aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* viewDims, uint64_t viewDimsNum,
                           aclDataType dataType, const int64_t* stride, int64_t offset,
                           aclFormat format, const int64_t* storageDims, uint64_t storageDimsNum,
                           void* tensorData) {
-  if (tensor == nullptr) return msg::NullArgument("aclInitTensor", "tensor");
+  if (tensor == nullptr) return object_msg::NullArgument("aclInitTensor", "tensor");
   try {
     const std::shared_ptr<Tensor> found = Tensors().Find(tensor);
     if (found == nullptr) {
-      return msg::NotLive("aclInitTensor", "tensor", "aclTensor", tensor, ACLNN_ERR_PARAM_INVALID);
+      return object_msg::NotLive("aclInitTensor", "tensor", "aclTensor", tensor,
+                                 ACLNN_ERR_PARAM_INVALID);
     }
     auto meta = MakeMeta(viewDims, viewDimsNum, dataType, stride, offset, format, storageDims,
                          storageDimsNum);
-    if (meta == nullptr) return msg::NullArgument("aclInitTensor", "viewDims or storageDims");
+    if (meta == nullptr)
+      return object_msg::NullArgument("aclInitTensor", "viewDims or storageDims");
     found->Reset(std::move(meta), tensorData);
     return ACLNN_SUCCESS;
   } catch (...) {
-    return msg::OutOfMemory("aclInitTensor");
+    return object_msg::OutOfMemory("aclInitTensor");
   }
 }
 
@@ -171,23 +174,23 @@ aclnnStatus aclGetDataType(const aclTensor* tensor, aclDataType* dataType) {
 }
 
 aclnnStatus aclSetRawTensorAddr(aclTensor* tensor, void* addr) {
-  if (tensor == nullptr) return msg::NullArgument("aclSetRawTensorAddr", "tensor");
+  if (tensor == nullptr) return object_msg::NullArgument("aclSetRawTensorAddr", "tensor");
   const std::shared_ptr<Tensor> found = Tensors().Find(tensor);
   if (found == nullptr) {
-    return msg::NotLive("aclSetRawTensorAddr", "tensor", "aclTensor", tensor,
-                        ACLNN_ERR_PARAM_INVALID);
+    return object_msg::NotLive("aclSetRawTensorAddr", "tensor", "aclTensor", tensor,
+                               ACLNN_ERR_PARAM_INVALID);
   }
   found->SetData(addr);
   return ACLNN_SUCCESS;
 }
 
 aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** addr) {
-  if (tensor == nullptr) return msg::NullArgument("aclGetRawTensorAddr", "tensor");
-  if (addr == nullptr) return msg::NullArgument("aclGetRawTensorAddr", "addr");
+  if (tensor == nullptr) return object_msg::NullArgument("aclGetRawTensorAddr", "tensor");
+  if (addr == nullptr) return object_msg::NullArgument("aclGetRawTensorAddr", "addr");
   const std::shared_ptr<Tensor> found = Tensors().Find(tensor);
   if (found == nullptr) {
-    return msg::NotLive("aclGetRawTensorAddr", "tensor", "aclTensor", tensor,
-                        ACLNN_ERR_PARAM_INVALID);
+    return object_msg::NotLive("aclGetRawTensorAddr", "tensor", "aclTensor", tensor,
+                               ACLNN_ERR_PARAM_INVALID);
   }
   *addr = found->data();
   return ACLNN_SUCCESS;

@@ -27,14 +27,14 @@ template <class Handle, class T, class From>
 Handle* CreateArray(std::string_view what, const From* value, std::uint64_t size) {
   try {
     if (value == nullptr && size > 0) {
-      msg::CannotCreate(what, "value is a null pointer");
+      object_msg::CannotCreate(what, "value is a null pointer");
       return nullptr;
     }
     auto array = std::make_shared<Array<T>>();
     if (size > 0) array->values.assign(value, value + size);
     return static_cast<Handle*>(Live<Array<T>>().Add(std::move(array)));
   } catch (...) {
-    msg::CannotCreate(what, "out of memory");
+    object_msg::CannotCreate(what, "out of memory");
     return nullptr;
   }
 }
@@ -42,17 +42,17 @@ Handle* CreateArray(std::string_view what, const From* value, std::uint64_t size
 template <class T>
 int Destroy(std::string_view function, std::string_view what, const void* handle) {
   if (handle == nullptr || Live<T>().Take(handle) != nullptr) return ACLNN_SUCCESS;
-  return msg::NotLive(function, "the argument", what, handle, ACLNN_ERR_PARAM_INVALID);
+  return object_msg::NotLive(function, "the argument", what, handle, ACLNN_ERR_PARAM_INVALID);
 }
 
 template <class T, class SizeOf>
 int GetSize(std::string_view function, std::string_view what, const void* handle,
             std::uint64_t* size, SizeOf size_of) {
-  if (handle == nullptr) return msg::NullArgument(function, what);
-  if (size == nullptr) return msg::NullArgument(function, "size");
+  if (handle == nullptr) return object_msg::NullArgument(function, what);
+  if (size == nullptr) return object_msg::NullArgument(function, "size");
   const std::shared_ptr<T> found = Live<T>().Find(handle);
   if (found == nullptr) {
-    return msg::NotLive(function, "the argument", what, handle, ACLNN_ERR_PARAM_INVALID);
+    return object_msg::NotLive(function, "the argument", what, handle, ACLNN_ERR_PARAM_INVALID);
   }
   *size = size_of(*found);
   return ACLNN_SUCCESS;
@@ -69,14 +69,14 @@ template <class ListHandle, class T, class Handle>
 ListHandle* CreateList(std::string_view what, const Handle* const* value, std::uint64_t size) {
   try {
     if (value == nullptr && size > 0) {
-      msg::CannotCreate(what, "value is a null pointer");
+      object_msg::CannotCreate(what, "value is a null pointer");
       return nullptr;
     }
     auto list = std::make_shared<List<T>>();
     for (std::uint64_t i = 0; i < size; ++i) {
       auto element = value[i] == nullptr ? nullptr : Live<T>().Find(value[i]);
       if (value[i] != nullptr && element == nullptr) {
-        msg::NotLive(what, "an element", "object", value[i], ACLNN_ERR_PARAM_INVALID);
+        object_msg::NotLive(what, "an element", "object", value[i], ACLNN_ERR_PARAM_INVALID);
         return nullptr;
       }
       list->handles.push_back(value[i]);
@@ -84,7 +84,7 @@ ListHandle* CreateList(std::string_view what, const Handle* const* value, std::u
     }
     return static_cast<ListHandle*>(Live<List<T>>().Add(std::move(list)));
   } catch (...) {
-    msg::CannotCreate(what, "out of memory");
+    object_msg::CannotCreate(what, "out of memory");
     return nullptr;
   }
 }
@@ -95,7 +95,7 @@ int DestroyList(std::string_view function, std::string_view what, const void* ha
   if (handle == nullptr) return ACLNN_SUCCESS;
   const std::shared_ptr<List<T>> list = Live<List<T>>().Take(handle);
   if (list == nullptr) {
-    return msg::NotLive(function, "the argument", what, handle, ACLNN_ERR_PARAM_INVALID);
+    return object_msg::NotLive(function, "the argument", what, handle, ACLNN_ERR_PARAM_INVALID);
   }
   for (const void* element : list->handles) Live<T>().Take(element);
   return ACLNN_SUCCESS;
@@ -115,7 +115,7 @@ namespace cann = moeperm::cann;
 
 aclScalar* aclCreateScalar(void* value, aclDataType dataType) {
   if (value == nullptr) {
-    cann::msg::CannotCreate("aclScalar", "value is a null pointer");
+    cann::object_msg::CannotCreate("aclScalar", "value is a null pointer");
     return nullptr;
   }
   try {
@@ -124,7 +124,7 @@ aclScalar* aclCreateScalar(void* value, aclDataType dataType) {
     std::memcpy(scalar->bytes, value, cann::ValueBytes(dataType));
     return static_cast<aclScalar*>(cann::Live<cann::Scalar>().Add(std::move(scalar)));
   } catch (...) {
-    cann::msg::CannotCreate("aclScalar", "out of memory");
+    cann::object_msg::CannotCreate("aclScalar", "out of memory");
     return nullptr;
   }
 }

@@ -10,7 +10,7 @@
 #include "cann/host/op_def.hpp"
 #include "cann/runtime/error.hpp"
 
-namespace moeperm::cann::msg {
+namespace moeperm::cann::op_msg {
 namespace {
 
 template <class... Args>
@@ -124,4 +124,4 @@ Status TooLong(std::string_view argument, std::int64_t size, std::int64_t limit,
   return Refuse("{} has {} element(s) but may have at most {} ({})", argument, size, limit, why);
 }
 
-}  // namespace moeperm::cann::msg
+}  // namespace moeperm::cann::op_msg

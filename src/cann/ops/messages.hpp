@@ -9,7 +9,7 @@
 
 #include "moeperm/status.hpp"
 
-namespace moeperm::cann::msg {
+namespace moeperm::cann::op_msg {
 
 using Dims = std::span<const std::int64_t>;
 
@@ -53,4 +53,4 @@ Status TooShort(std::string_view argument, std::int64_t size, std::int64_t need,
 Status TooLong(std::string_view argument, std::int64_t size, std::int64_t limit,
                std::string_view why);
 
-}  // namespace moeperm::cann::msg
+}  // namespace moeperm::cann::op_msg

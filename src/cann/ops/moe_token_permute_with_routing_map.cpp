@@ -52,7 +52,7 @@ int CheckDTypes(const Call& call) {
   if (call.probs_out) {
     MOEPERM_CANN_TRY(CheckFloat(kApi, call.probs_out));
     // The original follows the null pointer here.
-    if (!call.probs) return msg::MissingBecause(kApi, call.probs.name, call.probs_out.name);
+    if (!call.probs) return op_msg::MissingBecause(kApi, call.probs.name, call.probs_out.name);
     MOEPERM_CANN_TRY(CheckSameDType(kApi, call.probs_out, call.probs));
   }
   return 0;
@@ -66,8 +66,8 @@ int CheckRanks(const Call& call) {
     MOEPERM_CANN_TRY(CheckRank(kApi, call.probs, 2));
     for (const std::size_t i : {1, 0}) {
       if (call.probs.dim(i) != call.map.dim(i)) {
-        return msg::DimDiffers(kApi, call.probs.name, i, call.probs.dim(i), call.map.dim(i),
-                               "as in routingMap");
+        return op_msg::DimDiffers(kApi, call.probs.name, i, call.probs.dim(i), call.map.dim(i),
+                                  "as in routingMap");
       }
     }
   }
@@ -75,24 +75,24 @@ int CheckRanks(const Call& call) {
 }
 
 int CheckRows(const TensorArg& arg, std::int64_t rows) {
-  if (arg.rank() == 0) return msg::WrongRank(kApi, arg.name, 0, 1);
+  if (arg.rank() == 0) return op_msg::WrongRank(kApi, arg.name, 0, 1);
   if (arg.dim(0) == rows) return 0;
-  return msg::DimDiffers(kApi, arg.name, 0, arg.dim(0), rows, "numOutTokens, rounded down");
+  return op_msg::DimDiffers(kApi, arg.name, 0, arg.dim(0), rows, "numOutTokens, rounded down");
 }
 
 int CheckCounts(const Call& call) {
-  if (call.num_out_tokens < 0) return msg::Negative(kApi, "numOutTokens", call.num_out_tokens);
+  if (call.num_out_tokens < 0) return op_msg::Negative(kApi, "numOutTokens", call.num_out_tokens);
   std::int64_t most = 0;
   // A product past 63 bits is no bound; the limits below are.
   if (!__builtin_mul_overflow(call.num_tokens(), call.num_experts(), &most) &&
       call.num_out_tokens > most) {
-    return msg::AboveLimit(kApi, "numOutTokens", call.num_out_tokens, most);
+    return op_msg::AboveLimit(kApi, "numOutTokens", call.num_out_tokens, most);
   }
   for (const std::size_t i : {0, 1}) {
     if (call.map.dim(i) >= kLimit) {
-      return msg::AboveLimit(kApi,
-                             i == 0 ? "dimension 0 of routingMap" : "dimension 1 of routingMap",
-                             call.map.dim(i), kLimit - 1);
+      return op_msg::AboveLimit(kApi,
+                                i == 0 ? "dimension 0 of routingMap" : "dimension 1 of routingMap",
+                                call.map.dim(i), kLimit - 1);
     }
   }
   MOEPERM_CANN_TRY(CheckRows(call.tokens_out, call.rows()));
@@ -119,7 +119,7 @@ Status AddOutput(const TensorArg& arg, std::int64_t rows, std::int64_t cols, std
   View view;
   MOEPERM_TRY(Resolve(arg, &view));
   if (!Output::Fits(view, rows, cols)) {
-    return msg::DoesNotFit(arg.name, view.dims, rows, cols, why);
+    return op_msg::DoesNotFit(arg.name, view.dims, rows, cols, why);
   }
   *output = &launch->Add(Output(std::move(view), rows, cols));
   return {};
@@ -149,8 +149,8 @@ Status BindCall(const Call& call, Work* work) {
   MOEPERM_TRY(launch->Input(call.map, &map));
   if (call.probs) MOEPERM_TRY(launch->Input(call.probs, &probs));
   if (tokens.dims[0] != call.num_tokens()) {
-    return msg::WrongDim(call.tokens.name, 0, tokens.dims[0], call.num_tokens(),
-                         "as in routingMap");
+    return op_msg::WrongDim(call.tokens.name, 0, tokens.dims[0], call.num_tokens(),
+                            "as in routingMap");
   }
   const std::int64_t rows = call.rows();
   Output* tokens_out = nullptr;
@@ -205,7 +205,7 @@ aclnnStatus aclnnMoeTokenPermuteWithRoutingMapGetWorkspaceSize(
 
   MOEPERM_CANN_TRY(CheckGiven(kApi, {in, map, out, indices_out}));
   if (probs.tensor != nullptr && probs_out.tensor == nullptr) {
-    return msg::MissingBecause(kApi, probs_out.name, probs.name);
+    return op_msg::MissingBecause(kApi, probs_out.name, probs.name);
   }
   MOEPERM_CANN_TRY(FindTensors(kApi, {in, map, probs, out, probs_out, indices_out}));
   MOEPERM_CANN_TRY(CheckDTypes(call));
@@ -216,7 +216,7 @@ aclnnStatus aclnnMoeTokenPermuteWithRoutingMapGetWorkspaceSize(
       kApi, [call = std::move(call)](Work* work) { return BindCall(call, work); }, 0, workspaceSize,
       executor);
 } catch (...) {
-  return moeperm::cann::msg::OutOfMemory(moeperm::cann::kApi);
+  return moeperm::cann::object_msg::OutOfMemory(moeperm::cann::kApi);
 }
 
 aclnnStatus aclnnMoeTokenPermuteWithRoutingMap(void* workspace, uint64_t workspaceSize,

@@ -79,7 +79,7 @@ Status ZeroUnused(const TensorArg& arg, Launch* launch) {
 Status Fit(const TensorArg& arg, const View& view, std::int64_t rows, std::int64_t cols,
            std::string_view why) {
   if (Output::Fits(view, rows, cols)) return {};
-  return msg::DoesNotFit(arg.name, view.dims, rows, cols, why);
+  return op_msg::DoesNotFit(arg.name, view.dims, rows, cols, why);
 }
 
 // What one gradient needs of a run: the arguments of the library without the output.
@@ -101,14 +101,14 @@ Status BindTokens(const Call& call, const View& rows, const View& indices, Launc
       return {};
     }
     if (num_rows % call.num_tokens != 0) {
-      return msg::RowsNotMultiple(call.rows.name, num_rows, call.num_tokens);
+      return op_msg::RowsNotMultiple(call.rows.name, num_rows, call.num_tokens);
     }
     if (used < num_rows) {
-      return msg::TooShort(call.indices.name, used, num_rows, "a slot for each permuted row");
+      return op_msg::TooShort(call.indices.name, used, num_rows, "a slot for each permuted row");
     }
     used = num_rows;
   } else if (used > num_rows) {
-    return msg::TooLong(call.indices.name, used, num_rows, "rows of permutedTokenOutputGrad");
+    return op_msg::TooLong(call.indices.name, used, num_rows, "rows of permutedTokenOutputGrad");
   }
   MOEPERM_TRY(Fit(call.tokens_out, out, call.num_tokens, hidden, "tokensNum x hidden"));
   Part tokens;
@@ -132,10 +132,10 @@ Status BindPaddedProbs(const Call& call, const View& probs, const View& indices,
     return {};
   }
   if (probs.elements < used) {
-    return msg::TooShort(call.probs.name, probs.elements, used, "numExperts x capacity");
+    return op_msg::TooShort(call.probs.name, probs.elements, used, "numExperts x capacity");
   }
   if (indices.elements < used) {
-    return msg::TooShort(call.indices.name, indices.elements, used, "numExperts x capacity");
+    return op_msg::TooShort(call.indices.name, indices.elements, used, "numExperts x capacity");
   }
   MOEPERM_TRY(
       Fit(call.probs_out, out, call.num_tokens, call.num_experts, "tokensNum x numExperts"));
@@ -162,7 +162,7 @@ Status BindProbs(const Call& call, const View& indices, Launch* launch, std::opt
   View map;
   MOEPERM_TRY(launch->Input(call.map, &map));
   if (out.dims != map.dims) {
-    return msg::ShapesDiffer(call.probs_out.name, out.dims, call.map.name, map.dims);
+    return op_msg::ShapesDiffer(call.probs_out.name, out.dims, call.map.name, map.dims);
   }
   const std::int64_t none = 0;
   Part gradient;
@@ -286,11 +286,11 @@ aclnnStatus aclnnMoeTokenPermuteWithRoutingMapGradGetWorkspaceSize(
   const Handle tokens_out = {"tokensGradOut", tokensGradOut, &call.tokens_out};
   const Handle probs_out = {"probsGradOutOptional", probsGradOutOptional, &call.probs_out};
 
-  if (numExperts <= 0) return msg::NotPositive(kApi, "numExperts", numExperts);
-  if (tokensNum <= 0) return msg::NotPositive(kApi, "tokensNum", tokensNum);
+  if (numExperts <= 0) return op_msg::NotPositive(kApi, "numExperts", numExperts);
+  if (tokensNum <= 0) return op_msg::NotPositive(kApi, "tokensNum", tokensNum);
   MOEPERM_CANN_TRY(CheckGiven(kApi, {rows, indices, tokens_out}));
   if (probs.tensor != nullptr && map.tensor == nullptr) {
-    return msg::MissingBecause(kApi, map.name, probs.name);
+    return op_msg::MissingBecause(kApi, map.name, probs.name);
   }
   MOEPERM_CANN_TRY(FindTensors(kApi, {rows, probs, indices, map, tokens_out, probs_out}));
   MOEPERM_CANN_TRY(CheckDTypes(call));
@@ -300,7 +300,7 @@ aclnnStatus aclnnMoeTokenPermuteWithRoutingMapGradGetWorkspaceSize(
       kApi, [call = std::move(call)](Work* work) { return BindCall(call, work); }, 0, workspaceSize,
       executor);
 } catch (...) {
-  return moeperm::cann::msg::OutOfMemory(moeperm::cann::kApi);
+  return moeperm::cann::object_msg::OutOfMemory(moeperm::cann::kApi);
 }
 
 aclnnStatus aclnnMoeTokenPermuteWithRoutingMapGrad(void* workspace, uint64_t workspaceSize,

@@ -158,18 +158,18 @@ Status Resolve(const TensorArg& arg, View* view) {
   if (!Reach(meta, &view->elements, &low, &high) || !Multiply(view->elements, bytes, &size) ||
       !Multiply(high, bytes, &size) || high == std::numeric_limits<std::int64_t>::max() ||
       !Multiply(high + 1, bytes, &size)) {
-    return msg::TooLarge(arg.name, meta.dims);
+    return op_msg::TooLarge(arg.name, meta.dims);
   }
   // Without storage dims nothing is known of the storage but where it starts.
   if (low < 0 || (!meta.storage_dims.empty() && high >= StorageElements(meta))) {
-    return msg::BeyondStorage(arg.name, meta.dims, meta.strides, meta.offset, meta.storage_dims);
+    return op_msg::BeyondStorage(arg.name, meta.dims, meta.strides, meta.offset, meta.storage_dims);
   }
   auto* const storage = static_cast<std::byte*>(arg.tensor->data());
-  if (storage == nullptr) return msg::NullData(arg.name, meta.dims);
+  if (storage == nullptr) return op_msg::NullData(arg.name, meta.dims);
   const auto address = reinterpret_cast<std::uintptr_t>(storage);
-  if (address % view->element_bytes != 0) return msg::Misaligned(arg.name, view->element_bytes);
+  if (address % view->element_bytes != 0) return op_msg::Misaligned(arg.name, view->element_bytes);
   if (static_cast<std::uintptr_t>(size) > std::numeric_limits<std::uintptr_t>::max() - address) {
-    return msg::TooLarge(arg.name, meta.dims);
+    return op_msg::TooLarge(arg.name, meta.dims);
   }
   view->begin = address + static_cast<std::uintptr_t>(low * bytes);
   view->end = address + static_cast<std::uintptr_t>(size);
