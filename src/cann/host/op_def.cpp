@@ -38,6 +38,7 @@ std::optional<DType> DTypeFromName(std::string_view name) {
 
 std::span<const OpDef> Ops() {
   static const std::array ops = {
+      MoeTokenPermuteWithRoutingMap(),
       MoeTokenPermuteWithRoutingMapGrad(),
   };
   return ops;
