@@ -26,9 +26,13 @@ class Registry {
  public:
   void* Add(std::shared_ptr<T> object) {
     void* const handle = NewHandle();
+    Add(handle, std::move(object));
+    return handle;
+  }
+  // For an object that has to know its handle first; a new one.
+  void Add(void* handle, std::shared_ptr<T> object) {
     const std::unique_lock lock(mutex_);
     live_.emplace(handle, std::move(object));
-    return handle;
   }
   // Null where `handle` is not live.
   std::shared_ptr<T> Find(const void* handle) const {
@@ -51,6 +55,13 @@ class Registry {
     all.reserve(live_.size());
     for (auto& [handle, object] : live_) all.push_back(std::move(object));
     live_.clear();
+    return all;
+  }
+  std::vector<std::shared_ptr<T>> All() const {
+    const std::shared_lock lock(mutex_);
+    std::vector<std::shared_ptr<T>> all;
+    all.reserve(live_.size());
+    for (const auto& [handle, object] : live_) all.push_back(object);
     return all;
   }
   std::size_t size() const {
