@@ -14,7 +14,7 @@ Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
 }  // namespace
 
 Status WrongFields(std::string_view kernel, std::size_t got, std::size_t expected) {
-  return Invalid("a tiling of {} has {} fields, not {}", kernel, expected, got);
+  return Invalid("the tiling of {} has {} fields, not {}", kernel, got, expected);
 }
 Status UnknownKey(std::string_view kernel, std::int64_t key) {
   return Invalid("{} has no kernel for tiling key {}", kernel, key);
