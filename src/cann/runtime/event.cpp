@@ -43,7 +43,9 @@ int Find(const char* function, const char* argument, aclrtEvent handle,
 
 bool Complete(Event& event) {
   const std::lock_guard lock(event.mutex);
-  return event.point == nullptr || event.point->reached();
+  if (event.point == nullptr || event.point->reached()) return true;
+  if (const std::shared_ptr<Queue> queue = event.queue.lock()) queue->Hurry();
+  return false;
 }
 
 int Synchronize(const char* function, aclrtEvent handle, std::int32_t milliseconds) {
@@ -174,6 +176,7 @@ aclError aclrtStreamWaitEvent(aclrtStream stream_handle, aclrtEvent handle) try 
   {
     const std::lock_guard lock(event->mutex);
     task.waits_for = event->point;
+    task.waits_on = event->queue;
     task.held = event->waits;
   }
   return Push(kFunction, *stream, std::move(task));

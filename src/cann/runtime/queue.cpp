@@ -12,6 +12,12 @@
 namespace moeperm::cann {
 namespace {
 
+// How long a worker dozes, longer while another thread runs a task, and how often in vain before it
+// sleeps until it is woken.
+constexpr std::chrono::microseconds kDoze(100);
+constexpr std::chrono::microseconds kLongDoze(1000);
+constexpr int kQuiet = 100;
+
 std::atomic<std::int64_t> pending_tasks = 0;
 
 // The queues whose tasks the thread is running, the innermost first: a callback may wait for
@@ -34,7 +40,10 @@ AllQueues& All() {
 
 Status Execute(const Queue::Task& task) noexcept {
   try {
-    if (task.waits_for != nullptr) task.waits_for->Wait();
+    if (task.waits_for != nullptr && !task.waits_for->reached()) {
+      if (const std::shared_ptr<Queue> other = task.waits_on.lock()) other->Hurry();
+      task.waits_for->Wait();
+    }
     return task.work ? task.work() : Status();
   } catch (const std::bad_alloc&) {
     return {Code::kOutOfMemory, "out of memory"};
@@ -96,8 +105,9 @@ std::uint64_t Queue::Push(Task task) {
     }
     return position;
   }
-  if (worker_sleeps_ && !running_) {
-    worker_sleeps_ = false;
+  const bool told = worker_state_ == Worker::kSleeps || (worker_state_ == Worker::kDozes && !lazy_);
+  if (told && !running_) {
+    worker_state_ = Worker::kAwake;
     lock.unlock();
     work_.notify_one();
   }
@@ -118,6 +128,7 @@ void Queue::Run(std::uint64_t position) {
   std::unique_lock lock(mutex_);
   while (done_ < position) {
     if (CanRun() && (no_worker_ || !tasks_.front().worker_only)) {
+      lazy_ = true;
       RunOne(lock);
     } else {
       if (CanRun()) WakeWorker();
@@ -129,8 +140,14 @@ void Queue::Run(std::uint64_t position) {
   if (CanRun()) WakeWorker();
 }
 
+void Queue::Hurry() {
+  const std::lock_guard lock(mutex_);
+  if (CanRun()) WakeWorker();
+}
+
 bool Queue::WaitUntil(std::uint64_t position, Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
+  if (CanRun()) WakeWorker();
   ++waiting_;
   const bool done = progress_.wait_until(lock, deadline, [&] { return done_ >= position; });
   --waiting_;
@@ -221,16 +238,25 @@ void Queue::StartWorker() {
 
 void Queue::Work() {
   std::unique_lock lock(mutex_);
+  std::uint64_t seen = 0;
+  int quiet = 0;  // times in a row that it dozed and nothing had been queued
   while (true) {
     if (CanRun()) {
+      lazy_ = false;
       RunOne(lock);
     } else if (stop_) {
       return;
+    } else if (lazy_ && quiet < kQuiet) {
+      worker_state_ = Worker::kDozes;
+      work_.wait_for(lock, running_ ? kLongDoze : kDoze);
+      quiet = seen == pushed_ ? quiet + 1 : 0;
+      seen = pushed_;
     } else {
-      worker_sleeps_ = true;
+      worker_state_ = Worker::kSleeps;
       work_.wait(lock);
-      worker_sleeps_ = false;
+      quiet = 0;
     }
+    worker_state_ = Worker::kAwake;
   }
 }
 
@@ -262,8 +288,8 @@ void Queue::RunOne(std::unique_lock<std::mutex>& lock) {
 }
 
 void Queue::WakeWorker() {
-  if (!worker_sleeps_) return;
-  worker_sleeps_ = false;
+  if (worker_state_ == Worker::kAwake) return;
+  worker_state_ = Worker::kAwake;
   work_.notify_one();
 }
 

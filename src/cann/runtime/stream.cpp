@@ -141,8 +141,9 @@ aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* status) try {
   std::shared_ptr<Stream> stream;
   if (const int code = FindStream(kFunction, handle, &stream); code != ACL_SUCCESS) return code;
   const std::uint64_t done = stream->queue->done();
-  *status =
-      done >= stream->queue->pushed() ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
+  const bool complete = done >= stream->queue->pushed();
+  if (!complete) stream->queue->Hurry();
+  *status = complete ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
   return ACL_SUCCESS;
 } catch (...) {
   return Caught("aclrtStreamQuery");
