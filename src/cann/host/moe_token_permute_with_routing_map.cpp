@@ -7,6 +7,7 @@
 
 #include "cann/host/arithmetic.hpp"
 #include "cann/host/definitions.hpp"
+#include "cann/host/layout.hpp"
 #include "cann/host/masked_select.hpp"
 #include "cann/host/messages.hpp"
 #include "cann/host/problem.hpp"
@@ -244,6 +245,36 @@ Status ComputeTiling(const Problem& problem, const Platform& platform, Tiling* t
   return builder.Finish(tiling);
 }
 
+void Describe(const Problem& problem, const Platform& platform, const Tiling& tiling,
+              Layout* layout) {
+  if (std::get<bool>(*problem.attrs[kDropAndPad])) {
+    Stage stage = SortStage(tiling, platform);
+    stage.title = "sort a column of the map for each expert";
+    stage.unit = "experts";
+    stage.cores = {{tiling["frontCoreNum"], tiling["frontcoreTask"]},
+                   {tiling["tailCoreNum"], tiling["tailcoreTask"]}};
+    stage.steps = {{tiling["frontcoreTask"], 1}};
+    layout->stages.push_back(std::move(stage));
+    layout->notes.emplace_back(platform.soc == "ascend950"
+                                   ? "tokens: the kernel gathers its rows itself"
+                                   : "tokens: another operator (Gather) copies the rows");
+    return;
+  }
+  const TensorDesc* const probs = Input(problem, kProbs);
+  layout->stages = {
+      MaskedSelectStage(tiling, platform, probs != nullptr ? TilingSizeOf(probs->dtype) : 2),
+      SortStage(tiling, platform), RowCopyStage(tiling, platform)};
+  layout->stages[1].title = "sort the lists into slots";
+  if (tiling["needCoreNum"] == 0) {
+    layout->notes.emplace_back("no tile of the map fits the unified buffer: nothing is listed");
+  }
+  if (tiling["topK"] == 0) {
+    layout->notes.emplace_back("num_out_tokens is below the number of tokens: no token has a slot");
+  } else if (tiling["tokensPerLoad"] <= 0 || tiling["moveElements"] <= 0) {
+    layout->notes.emplace_back("no row fits the unified buffer: nothing is copied");
+  }
+}
+
 }  // namespace
 
 OpDef MoeTokenPermuteWithRoutingMap() {
@@ -261,7 +292,8 @@ OpDef MoeTokenPermuteWithRoutingMap() {
           {},  // the descriptions list no prebuilt ones
           nullptr,
           nullptr,
-          ComputeTiling};
+          ComputeTiling,
+          Describe};
 }
 
 }  // namespace moeperm::cann::host

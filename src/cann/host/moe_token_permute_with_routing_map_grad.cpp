@@ -6,6 +6,7 @@
 
 #include "cann/host/arithmetic.hpp"
 #include "cann/host/definitions.hpp"
+#include "cann/host/layout.hpp"
 #include "cann/host/messages.hpp"
 #include "cann/host/problem.hpp"
 #include "cann/host/tiling_builder.hpp"
@@ -171,6 +172,41 @@ Status ComputeTiling(const Problem& problem, const Platform& platform, Tiling* t
   return builder.Finish(tiling);
 }
 
+void Describe(const Problem& problem, const Platform& platform, const Tiling& tiling,
+              Layout* layout) {
+  if (tiling.key == kNotPaddedKey) {
+    layout->stages.push_back(
+        AdditionStage(tiling, platform, TilingSizeOf(problem.inputs[0]->dtype)));
+    if (tiling["top_k"] == 0) {
+      layout->notes.emplace_back(
+          "there are fewer rows than tokens, so no token has a slot: the gradient is zero");
+    } else if (tiling["hidden_splited_length"] <= 0 && tiling["hidden_size"] > 0) {
+      layout->notes.emplace_back(
+          "no part of a row fits the unified buffer: the kernel writes nothing");
+    } else if (tiling["tokens_splited_length"] <= 0 && tiling["tokens_core_length"] > 0) {
+      layout->notes.emplace_back(
+          "the indices of one token do not fit the unified buffer: the kernel writes nothing");
+    }
+    const std::int64_t tokens_num = std::get<std::int64_t>(*problem.attrs[kTokensNum]);
+    const std::int64_t tokens = TotalOf(layout->stages.back().cores);
+    if (tiling["top_k"] != 0 && tokens != tokens_num) {
+      layout->notes.emplace_back(
+          "tokens_num does not divide the rows: the tiling has more tokens than the output, and "
+          "the call is refused");
+    }
+    return;
+  }
+  Stage stage;
+  stage.title = "scatter the probs' gradient";
+  stage.unit = "rows";
+  const std::int64_t cores = tiling.block_dim;
+  stage.cores = {{cores - 1, tiling["singleCoreLen"]}, {1, tiling["lastCoreLen"]}};
+  layout->stages.push_back(std::move(stage));
+  layout->notes.emplace_back(
+      "tokens: rows are sorted by token and added up by other operators (Sort, "
+      "InplaceIndexAddWithSorted)");
+}
+
 }  // namespace
 
 OpDef MoeTokenPermuteWithRoutingMapGrad() {
@@ -189,7 +225,8 @@ OpDef MoeTokenPermuteWithRoutingMapGrad() {
           kBinaries,
           InferShape,
           InferDType,
-          ComputeTiling};
+          ComputeTiling,
+          Describe};
 }
 
 }  // namespace moeperm::cann::host

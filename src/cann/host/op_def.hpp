@@ -85,6 +85,8 @@ struct Binary {
   std::size_t combination;
 };
 
+struct Layout;  // layout.hpp
+
 struct OpDef {
   std::string_view type;  // "MoeTokenPermuteWithRoutingMapGrad"
   std::string_view name;  // "moe_token_permute_with_routing_map_grad"
@@ -98,6 +100,8 @@ struct OpDef {
   Status (*infer_shape)(const Problem&, std::vector<Shape>*);
   Status (*infer_dtype)(const Problem&, std::vector<DType>*);
   Status (*compute_tiling)(const Problem&, const Platform&, Tiling*);
+  // What a tiling that compute_tiling() gave for these means.
+  void (*describe)(const Problem&, const Platform&, const Tiling&, Layout*);
 };
 
 std::span<const OpDef> Ops();
