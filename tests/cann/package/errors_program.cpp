@@ -57,7 +57,7 @@ int main() {
   DeviceTensor<uint16_t> half_grad({4, 2}, ACL_FLOAT16, std::vector<uint16_t>(8, 0));
   DeviceTensor<float> flat_grad({8}, ACL_FLOAT, std::vector<float>(8, 1));
   DeviceTensor<int32_t> indices({4}, ACL_INT32, std::vector<int32_t>{0, 1, 2, 3});
-  DeviceTensor<int32_t> wild({4}, ACL_INT32, std::vector<int32_t>{0, 1, 2, 99});
+  DeviceTensor<int32_t> wild({4}, ACL_INT32, std::vector<int32_t>{0, 1, 1, 99});
   DeviceTensor<float> out({2, 2}, ACL_FLOAT, std::vector<float>(4, -1));
   uint64_t size = 0;
   aclOpExecutor* executor = nullptr;
