@@ -353,4 +353,9 @@ MOEPERM_EXPORT moeperm_code moeperm_permute_by_row_map_grad(
 } /* extern "C" */
 #endif
 
+/* ---- The other operators ------------------------------------------------------------------ */
+
+#include "moeperm/c/permute.h"
+#include "moeperm/c/unpermute.h"
+
 #endif /* MOEPERM_MOEPERM_H_ */

@@ -81,6 +81,14 @@ moeperm_code Operate(const Args* args, Operation operation) noexcept {
   });
 }
 
+// operation: a function of the C++ API.
+template <class Args>
+moeperm_code OperateIn(const moeperm_context* context, const Args* args,
+                       Status (*operation)(const typename Face<Args>::Cpp&,
+                                           const Context&) noexcept) noexcept {
+  return Operate(args, [&](const auto& cpp) { return operation(cpp, Of(context)); });
+}
+
 template <class Args, class Operation>
 moeperm_code OperateByRowMap(const moeperm_row_map* row_map, const Args* args,
                              const moeperm_context* context, Operation operation) noexcept {
@@ -230,9 +238,7 @@ const int64_t* moeperm_row_map_expert_offsets(const moeperm_row_map* row_map) {
 
 moeperm_code moeperm_permute_with_routing_map(const moeperm_permute_with_routing_map_args* args,
                                               const moeperm_context* context) {
-  return capi::Operate(args, [&](const auto& cpp) {
-    return moeperm::PermuteWithRoutingMap(cpp, capi::Of(context));
-  });
+  return capi::OperateIn(context, args, moeperm::PermuteWithRoutingMap);
 }
 moeperm_code moeperm_infer_permute_with_routing_map(
     const moeperm_permute_with_routing_map_args* args,
@@ -242,9 +248,7 @@ moeperm_code moeperm_infer_permute_with_routing_map(
 }
 moeperm_code moeperm_permute_with_routing_map_grad(
     const moeperm_permute_with_routing_map_grad_args* args, const moeperm_context* context) {
-  return capi::Operate(args, [&](const auto& cpp) {
-    return moeperm::PermuteWithRoutingMapGrad(cpp, capi::Of(context));
-  });
+  return capi::OperateIn(context, args, moeperm::PermuteWithRoutingMapGrad);
 }
 moeperm_code moeperm_infer_permute_with_routing_map_grad(
     const moeperm_permute_with_routing_map_grad_args* args,
@@ -261,4 +265,30 @@ moeperm_code moeperm_permute_by_row_map_grad(const moeperm_row_map* row_map,
                                              const moeperm_permute_by_row_map_grad_args* args,
                                              const moeperm_context* context) {
   return capi::OperateByRowMap(row_map, args, context, moeperm::PermuteByRowMapGrad);
+}
+
+moeperm_code moeperm_permute(const moeperm_permute_args* args, const moeperm_context* context) {
+  return capi::OperateIn(context, args, moeperm::Permute);
+}
+moeperm_code moeperm_infer_permute(const moeperm_permute_args* args, moeperm_permute_specs* specs) {
+  return capi::InferSpecs<moeperm::PermuteSpecs>(args, specs, moeperm::InferPermute);
+}
+moeperm_code moeperm_permute_grad(const moeperm_permute_grad_args* args,
+                                  const moeperm_context* context) {
+  return capi::OperateIn(context, args, moeperm::PermuteGrad);
+}
+moeperm_code moeperm_unpermute(const moeperm_unpermute_args* args, const moeperm_context* context) {
+  return capi::OperateIn(context, args, moeperm::Unpermute);
+}
+moeperm_code moeperm_unpermute_grad(const moeperm_unpermute_grad_args* args,
+                                    const moeperm_context* context) {
+  return capi::OperateIn(context, args, moeperm::UnpermuteGrad);
+}
+moeperm_code moeperm_unpermute_with_routing_map(const moeperm_unpermute_with_routing_map_args* args,
+                                                const moeperm_context* context) {
+  return capi::OperateIn(context, args, moeperm::UnpermuteWithRoutingMap);
+}
+moeperm_code moeperm_unpermute_with_routing_map_grad(
+    const moeperm_unpermute_with_routing_map_grad_args* args, const moeperm_context* context) {
+  return capi::OperateIn(context, args, moeperm::UnpermuteWithRoutingMapGrad);
 }

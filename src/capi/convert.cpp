@@ -145,6 +145,85 @@ Status Face<moeperm_permute_by_row_map_grad_args>::Convert(
   return {};
 }
 
+Status Face<moeperm_permute_args>::Convert(const moeperm_permute_args& from, PermuteArgs* to,
+                                           Outputs outputs) {
+  MOEPERM_TAKE(tokens);
+  MOEPERM_TAKE(indices);
+  MOEPERM_TAKE(probs);
+  MOEPERM_TAKE(num_experts);
+  MOEPERM_TAKE(num_out_tokens);
+  MOEPERM_TAKE(first_row);
+  MOEPERM_TAKE(permuted_tokens);
+  MOEPERM_TAKE(permuted_probs);
+  MOEPERM_TAKE(sorted_indices);
+  MOEPERM_TAKE(tokens_per_expert);
+  return {};
+}
+
+Status Face<moeperm_permute_grad_args>::Convert(const moeperm_permute_grad_args& from,
+                                                PermuteGradArgs* to, Outputs outputs) {
+  MOEPERM_TAKE(permuted_tokens_grad);
+  MOEPERM_TAKE(permuted_probs_grad);
+  MOEPERM_TAKE(sorted_indices);
+  MOEPERM_TAKE(num_tokens);
+  MOEPERM_TAKE(first_row);
+  MOEPERM_TAKE(tokens_grad);
+  MOEPERM_TAKE(probs_grad);
+  return {};
+}
+
+Status Face<moeperm_unpermute_args>::Convert(const moeperm_unpermute_args& from, UnpermuteArgs* to,
+                                             Outputs outputs) {
+  MOEPERM_TAKE(permuted_tokens);
+  MOEPERM_TAKE(sorted_indices);
+  MOEPERM_TAKE(probs);
+  MOEPERM_TAKE(first_row);
+  MOEPERM_TAKE(tokens);
+  return {};
+}
+
+Status Face<moeperm_unpermute_grad_args>::Convert(const moeperm_unpermute_grad_args& from,
+                                                  UnpermuteGradArgs* to, Outputs outputs) {
+  MOEPERM_TAKE(tokens_grad);
+  MOEPERM_TAKE(permuted_tokens);
+  MOEPERM_TAKE(sorted_indices);
+  MOEPERM_TAKE(probs);
+  MOEPERM_TAKE(first_row);
+  MOEPERM_TAKE(permuted_tokens_grad);
+  MOEPERM_TAKE(probs_grad);
+  return {};
+}
+
+Status Face<moeperm_unpermute_with_routing_map_args>::Convert(
+    const moeperm_unpermute_with_routing_map_args& from, UnpermuteWithRoutingMapArgs* to,
+    Outputs outputs) {
+  MOEPERM_TAKE(permuted_tokens);
+  MOEPERM_TAKE(sorted_indices);
+  MOEPERM_TAKE(routing_map);
+  MOEPERM_TAKE(probs);
+  MOEPERM_TAKE(drop_and_pad);
+  MOEPERM_TAKE(round_products);
+  MOEPERM_TAKE(skip_rows_out_of_range);
+  MOEPERM_TAKE(tokens);
+  MOEPERM_TAKE(gathered_probs);
+  return {};
+}
+
+Status Face<moeperm_unpermute_with_routing_map_grad_args>::Convert(
+    const moeperm_unpermute_with_routing_map_grad_args& from, UnpermuteWithRoutingMapGradArgs* to,
+    Outputs outputs) {
+  MOEPERM_TAKE(tokens_grad);
+  MOEPERM_TAKE(permuted_tokens);
+  MOEPERM_TAKE(sorted_indices);
+  MOEPERM_TAKE(routing_map);
+  MOEPERM_TAKE(probs);
+  MOEPERM_TAKE(drop_and_pad);
+  MOEPERM_TAKE(skip_rows_out_of_range);
+  MOEPERM_TAKE(permuted_tokens_grad);
+  MOEPERM_TAKE(probs_grad);
+  return {};
+}
+
 #define MOEPERM_GIVE(field) to->field = ToSpec(from.field)
 
 void Give(const PermuteWithRoutingMapSpecs& from, moeperm_permute_with_routing_map_specs* to) {
@@ -159,6 +238,12 @@ void Give(const PermuteWithRoutingMapGradSpecs& from,
           moeperm_permute_with_routing_map_grad_specs* to) {
   MOEPERM_GIVE(tokens_grad);
   MOEPERM_GIVE(probs_grad);
+}
+
+void Give(const PermuteSpecs& from, moeperm_permute_specs* to) {
+  MOEPERM_GIVE(permuted_tokens);
+  MOEPERM_GIVE(permuted_probs);
+  MOEPERM_GIVE(sorted_indices);
 }
 
 }  // namespace moeperm::capi

@@ -31,10 +31,18 @@ MOEPERM_FACE(moeperm_permute_with_routing_map_args, PermuteWithRoutingMapArgs, e
 MOEPERM_FACE(moeperm_permute_with_routing_map_grad_args, PermuteWithRoutingMapGradArgs, probs_grad);
 MOEPERM_FACE(moeperm_permute_by_row_map_args, PermuteByRowMapArgs, permuted_probs);
 MOEPERM_FACE(moeperm_permute_by_row_map_grad_args, PermuteByRowMapGradArgs, probs_grad);
+MOEPERM_FACE(moeperm_permute_args, PermuteArgs, tokens_per_expert);
+MOEPERM_FACE(moeperm_permute_grad_args, PermuteGradArgs, probs_grad);
+MOEPERM_FACE(moeperm_unpermute_args, UnpermuteArgs, tokens);
+MOEPERM_FACE(moeperm_unpermute_grad_args, UnpermuteGradArgs, probs_grad);
+MOEPERM_FACE(moeperm_unpermute_with_routing_map_args, UnpermuteWithRoutingMapArgs, gathered_probs);
+MOEPERM_FACE(moeperm_unpermute_with_routing_map_grad_args, UnpermuteWithRoutingMapGradArgs,
+             probs_grad);
 #undef MOEPERM_FACE
 
 MOEPERM_FIRST_VERSION_ENDS_WITH(moeperm_permute_with_routing_map_specs, expert_offsets);
 MOEPERM_FIRST_VERSION_ENDS_WITH(moeperm_permute_with_routing_map_grad_specs, probs_grad);
+MOEPERM_FIRST_VERSION_ENDS_WITH(moeperm_permute_specs, sorted_indices);
 
 template <class C>
 Status Read(std::string_view name, const C* from, typename Face<C>::Cpp* to,
@@ -49,5 +57,6 @@ ConstTensorView View(const moeperm_tensor& tensor) noexcept;
 void Give(const PermuteWithRoutingMapSpecs& from, moeperm_permute_with_routing_map_specs* to);
 void Give(const PermuteWithRoutingMapGradSpecs& from,
           moeperm_permute_with_routing_map_grad_specs* to);
+void Give(const PermuteSpecs& from, moeperm_permute_specs* to);
 
 }  // namespace moeperm::capi

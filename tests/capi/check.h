@@ -37,6 +37,7 @@ void CheckInt64s(const int64_t* got, const int64_t* want, size_t count, const ch
 void TestBasics(void);
 void TestContexts(void);
 void TestErrors(void);
+void TestFamily(void);
 void TestFixtures(void);
 void TestInfer(void);
 void TestLastErrorOfThreads(void);

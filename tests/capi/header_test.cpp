@@ -10,6 +10,13 @@ extern const moeperm_permute_with_routing_map_grad_args kGradArgs;
 extern const moeperm_permute_with_routing_map_grad_specs kGradSpecs;
 extern const moeperm_permute_by_row_map_args kByMapArgs;
 extern const moeperm_permute_by_row_map_grad_args kByMapGradArgs;
+extern const moeperm_permute_args kIndexArgs;
+extern const moeperm_permute_specs kIndexSpecs;
+extern const moeperm_permute_grad_args kIndexGradArgs;
+extern const moeperm_unpermute_args kUnpermuteArgs;
+extern const moeperm_unpermute_grad_args kUnpermuteGradArgs;
+extern const moeperm_unpermute_with_routing_map_args kBackArgs;
+extern const moeperm_unpermute_with_routing_map_grad_args kBackGradArgs;
 
 const moeperm_context_options kOptions = MOEPERM_CONTEXT_OPTIONS_INIT;
 const moeperm_row_map_options kMapOptions = MOEPERM_ROW_MAP_OPTIONS_INIT;
@@ -22,3 +29,12 @@ const moeperm_permute_with_routing_map_grad_specs kGradSpecs =
 const moeperm_permute_by_row_map_args kByMapArgs = MOEPERM_PERMUTE_BY_ROW_MAP_ARGS_INIT;
 const moeperm_permute_by_row_map_grad_args kByMapGradArgs =
     MOEPERM_PERMUTE_BY_ROW_MAP_GRAD_ARGS_INIT;
+const moeperm_permute_args kIndexArgs = MOEPERM_PERMUTE_ARGS_INIT;
+const moeperm_permute_specs kIndexSpecs = MOEPERM_PERMUTE_SPECS_INIT;
+const moeperm_permute_grad_args kIndexGradArgs = MOEPERM_PERMUTE_GRAD_ARGS_INIT;
+const moeperm_unpermute_args kUnpermuteArgs = MOEPERM_UNPERMUTE_ARGS_INIT;
+const moeperm_unpermute_grad_args kUnpermuteGradArgs = MOEPERM_UNPERMUTE_GRAD_ARGS_INIT;
+const moeperm_unpermute_with_routing_map_args kBackArgs =
+    MOEPERM_UNPERMUTE_WITH_ROUTING_MAP_ARGS_INIT;
+const moeperm_unpermute_with_routing_map_grad_args kBackGradArgs =
+    MOEPERM_UNPERMUTE_WITH_ROUTING_MAP_GRAD_ARGS_INIT;

@@ -77,10 +77,15 @@ static const struct {
   const char* name;
   void (*run)(void);
 } kGroups[] = {
-    {"basics", TestBasics},    {"contexts", TestContexts},
-    {"errors", TestErrors},    {"fixtures", TestFixtures},
-    {"infer", TestInfer},      {"last_error", TestLastErrorOfThreads},
-    {"row_maps", TestRowMaps}, {"struct_sizes", TestStructSizes},
+    {"basics", TestBasics},
+    {"contexts", TestContexts},
+    {"errors", TestErrors},
+    {"family", TestFamily},
+    {"fixtures", TestFixtures},
+    {"infer", TestInfer},
+    {"last_error", TestLastErrorOfThreads},
+    {"row_maps", TestRowMaps},
+    {"struct_sizes", TestStructSizes},
 };
 
 int main(int argc, char** argv) {
