@@ -32,6 +32,7 @@ Command AddGrad(CLI::App& root, Globals& globals);
 Command AddCheck(CLI::App& root, Globals& globals);
 Command AddRoutes(CLI::App& root, Globals& globals);
 Command AddBench(CLI::App& root, Globals& globals);
+Command AddReplay(CLI::App& root, Globals& globals);
 Command AddInfo(CLI::App& root, Globals& globals);
 
 // A subcommand with --json, --threads and --isa, so that they may stand behind its name.

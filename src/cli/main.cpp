@@ -67,7 +67,7 @@ int Main(int argc, char** argv) {
   const std::vector<Command> commands = {AddMakeCase(app, globals), AddPermute(app, globals),
                                          AddGrad(app, globals),     AddCheck(app, globals),
                                          AddRoutes(app, globals),   AddBench(app, globals),
-                                         AddInfo(app, globals)};
+                                         AddReplay(app, globals),   AddInfo(app, globals)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {  // for help or the version
