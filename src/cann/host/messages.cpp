@@ -83,8 +83,8 @@ Status TooLong(std::string_view meaning, std::int64_t length, std::int64_t limit
   return Invalid("{} = {}, but it has to be below {}", meaning, length, limit);
 }
 
-Status NoCores(std::int64_t cores) {
-  return Invalid("the platform has {} vector cores; at least 1 is needed", cores);
+Status BadCores(std::int64_t cores, std::int64_t limit) {
+  return Invalid("the platform has {} vector cores; they have to be 1 to {}", cores, limit);
 }
 
 Status BadUb(std::int64_t bytes) {

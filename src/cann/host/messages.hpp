@@ -25,7 +25,7 @@ Status WrongDim(std::string_view name, const Shape& shape, std::size_t dim, std:
 Status WrongHidden(std::string_view name, std::int64_t hidden, std::int64_t expected);
 Status Empty(std::string_view name, const Shape& shape, std::string_view meaning);
 Status TooLong(std::string_view meaning, std::int64_t length, std::int64_t limit);
-Status NoCores(std::int64_t cores);
+Status BadCores(std::int64_t cores, std::int64_t limit);
 Status BadUb(std::int64_t bytes);
 Status FieldTooLarge(std::string_view field);
 

@@ -11,6 +11,8 @@ namespace {
 
 // Far above any unified buffer there is, and far below where sums of sizes could go wrong.
 constexpr std::int64_t kMaxUbBytes = std::int64_t{1} << 40;
+// So that cores * elements of a sort * its loops stay within 128 bits.
+constexpr std::int64_t kMaxCores = (std::int64_t{1} << 31) - 1;
 
 const TensorDesc* At(const std::vector<std::optional<TensorDesc>>& tensors, std::size_t i) {
   return i < tensors.size() && tensors[i] ? &*tensors[i] : nullptr;
@@ -57,8 +59,12 @@ Status CheckDims(std::string_view name, const Shape& shape) {
 }
 
 Status CheckPlatform(const Platform& platform) {
-  if (platform.vector_cores < 1) return NoCores(platform.vector_cores);
-  if (platform.compiled_cores < 0) return NoCores(platform.compiled_cores);
+  if (platform.vector_cores < 1 || platform.vector_cores > kMaxCores) {
+    return BadCores(platform.vector_cores, kMaxCores);
+  }
+  if (platform.compiled_cores < 0 || platform.compiled_cores > kMaxCores) {
+    return BadCores(platform.compiled_cores, kMaxCores);
+  }
   if (platform.ub_bytes < 0 || platform.ub_bytes > kMaxUbBytes) return BadUb(platform.ub_bytes);
   return {};
 }

@@ -62,6 +62,9 @@ TEST(TilingRefuses, ImpossiblePlatforms) {
     platform.compiled_cores = -4;
     EXPECT_THAT(TilingError(op, problem, platform), HasSubstr("-4 vector cores"));
     platform = {};
+    platform.vector_cores = std::int64_t{1} << 31;
+    EXPECT_THAT(TilingError(op, problem, platform), HasSubstr("2147483648 vector cores"));
+    platform = {};
     platform.ub_bytes = -1;
     EXPECT_THAT(TilingError(op, problem, platform), HasSubstr("-1 bytes"));
     platform.ub_bytes = std::int64_t{1} << 62;
