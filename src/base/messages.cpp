@@ -121,6 +121,9 @@ Status RowOutOfRange(std::int64_t slot, std::int64_t row, std::int64_t rows) {
 Status ExpertOutOfRange(std::int64_t slot, std::int64_t expert, std::int64_t experts) {
   return OutOfRange("indices[{}] = {} but num_experts = {}", slot, expert, experts);
 }
+Status ExpertTooLarge(std::int64_t slot, std::int64_t expert, std::int64_t limit) {
+  return OutOfRange("indices[{}] = {} is above the limit of {}", slot, expert, limit);
+}
 Status TokenOutOfRange(std::int64_t row, std::int64_t token, std::int64_t tokens) {
   return OutOfRange("sorted_indices[{}] = {} but num_tokens = {}", row, token, tokens);
 }

@@ -48,6 +48,7 @@ Status TooManyRoutes(std::int64_t routes, std::int64_t limit);
 Status RouteCount(std::int64_t token, std::int64_t routes, std::int64_t top_k);
 Status RowOutOfRange(std::int64_t slot, std::int64_t row, std::int64_t rows);
 Status ExpertOutOfRange(std::int64_t slot, std::int64_t expert, std::int64_t experts);
+Status ExpertTooLarge(std::int64_t slot, std::int64_t expert, std::int64_t limit);
 Status TokenOutOfRange(std::int64_t row, std::int64_t token, std::int64_t tokens);
 
 // Contexts.

@@ -40,18 +40,11 @@ Status CheckOutputOf(std::string_view name, const TensorView& view, std::string_
   return CheckSizes(name, view, sizes);
 }
 
-Status CheckSlots(std::int64_t tokens, std::int64_t top_k, std::int64_t* slots) {
-  if (!CheckedMul(tokens, top_k, slots) || *slots > kMaxRows) {
-    return msg::TooManySlots(tokens, top_k);
-  }
-  return {};
-}
-
 Status SlotsPerToken(const ConstTensorView& sorted_indices, std::int64_t tokens,
-                     std::int64_t* top_k) {
+                     std::int64_t* top_k, std::int64_t of_none) {
   const std::int64_t slots = sorted_indices.shape(0);
   if (tokens == 0 ? slots != 0 : slots % tokens != 0) return msg::SlotsNotMultiple(slots, tokens);
-  *top_k = tokens == 0 ? 0 : slots / tokens;
+  *top_k = tokens == 0 ? of_none : slots / tokens;
   return {};
 }
 
@@ -101,7 +94,7 @@ Status SpreadBack(const Context::Impl& context, const TokenRows& index,
     pass.other = &*args.other;
     pass.dots = args.dots;
   }
-  if (args.dst) {
+  if (args.dst && args.dst->shape(1) != 0) {
     MOEPERM_TRY(writers.Find(index, args.dst->shape(0)));
     if (args.weights != nullptr) {
       pass.dst = &*args.dst;

@@ -49,12 +49,10 @@ class Views {
   std::vector<NamedOutput> outputs_;
 };
 
-// tokens * top_k as a number of slots the library takes.
-Status CheckSlots(std::int64_t tokens, std::int64_t top_k, std::int64_t* slots);
-
-// The slots of `sorted_indices` a token: not padded, a multiple of the tokens.
+// The slots of `sorted_indices` a token: not padded, a multiple of the tokens. Where there are no
+// tokens, what `of_none` says.
 Status SlotsPerToken(const ConstTensorView& sorted_indices, std::int64_t tokens,
-                     std::int64_t* top_k);
+                     std::int64_t* top_k, std::int64_t of_none = 0);
 
 // Which slot writes which row, where slots may share a row (the last one wins) and rows may have no
 // slot: those are listed, ascending, to be filled otherwise.

@@ -33,7 +33,10 @@ Status CheckInputs(const PermuteArgs& args, std::int64_t* slots) {
   MOEPERM_TRY(CheckShape("indices", args.indices, args.indices.rank() == 1 ? 1 : 2, Kind::kIndex));
   MOEPERM_TRY(CheckDim("tokens", args.tokens, 0, args.indices.shape(0), "rows of indices"));
   MOEPERM_TRY(CheckCount("indices", args.indices, 0));
-  MOEPERM_TRY(CheckSlots(args.indices.shape(0), SlotsOfToken(args.indices), slots));
+  if (!CheckedMul(args.indices.shape(0), SlotsOfToken(args.indices), slots)) {
+    return msg::TooManySlots(args.indices.shape(0), SlotsOfToken(args.indices));
+  }
+  MOEPERM_TRY(CheckRowCount("the number of indices", *slots));
   if (args.probs) MOEPERM_TRY(CheckPerSlot("probs", *args.probs, Kind::kFloat, args.indices));
   MOEPERM_TRY(CheckRowCount("num_experts", args.num_experts));
   MOEPERM_TRY(CheckRowCount("num_out_tokens", args.num_out_tokens));
@@ -82,8 +85,13 @@ Status Run(const PermuteArgs& args, const Context::Impl& context, std::int64_t s
   MOEPERM_TRY(experts.Load(args.indices));
   IndexRanks ranks;
   std::int64_t bad = -1;
-  MOEPERM_TRY(ranks.Build(context, experts.data(), slots, args.num_experts, &bad));
-  if (bad >= 0) return msg::ExpertOutOfRange(bad, experts.data()[bad], args.num_experts);
+  MOEPERM_TRY(ranks.Build(context, experts.data(), slots, args.num_experts,
+                          args.tokens_per_expert.has_value(), &bad));
+  if (bad >= 0) {
+    const std::int64_t expert = IndexAt(args.indices, bad);
+    return args.num_experts > 0 ? msg::ExpertOutOfRange(bad, expert, args.num_experts)
+                                : msg::ExpertTooLarge(bad, expert, kMaxRows - 1);
+  }
   for (std::int64_t slot = 0; slot < slots; ++slot) {
     SetIndex(args.sorted_indices, slot, ranks.slot_rows[slot]);
   }
@@ -116,7 +124,8 @@ Status CheckGradInputs(const PermuteGradArgs& args, std::int64_t* top_k) {
   if (!args.tokens_grad && !args.probs_grad) return msg::NothingToDo("tokens_grad, probs_grad");
   MOEPERM_TRY(CheckInput("sorted_indices", args.sorted_indices, 1, Kind::kIndex));
   MOEPERM_TRY(CheckCount("sorted_indices", args.sorted_indices, 0));
-  MOEPERM_TRY(SlotsPerToken(args.sorted_indices, args.num_tokens, top_k));
+  MOEPERM_TRY(SlotsPerToken(args.sorted_indices, args.num_tokens, top_k,
+                            args.probs_grad ? args.probs_grad->shape(1) : 0));
   Views views;
   views.In("sorted_indices", args.sorted_indices);
   if (args.tokens_grad) {
@@ -152,12 +161,10 @@ Status CheckGradInputs(const PermuteGradArgs& args, std::int64_t* top_k) {
 }
 
 Status RunGrad(const PermuteGradArgs& args, const Context::Impl& context, std::int64_t top_k) {
-  const std::int64_t slots = args.sorted_indices.shape(0);
   const std::int64_t rows =
       (args.tokens_grad ? args.permuted_tokens_grad : args.permuted_probs_grad)->shape(0);
   IndexValues indices;
-  MOEPERM_TRY(indices.Load(args.sorted_indices));
-  MOEPERM_TRY(indices.Shift(slots, args.first_row, rows));
+  MOEPERM_TRY(indices.LoadRows(args.sorted_indices, args.first_row, rows));
   const TokenRows index = {args.num_tokens, indices.data(), nullptr, top_k};
   if (args.tokens_grad) {
     ReduceRows(context, index, {.skip_out_of_range = true}, *args.permuted_tokens_grad,

@@ -23,7 +23,8 @@ Status CheckForward(const UnpermuteArgs& args, std::int64_t* top_k) {
   MOEPERM_TRY(CheckCount("tokens", args.tokens, 0));
   MOEPERM_TRY(CheckOutputOf("tokens", args.tokens, "permuted_tokens", args.permuted_tokens.dtype(),
                             {{tokens, ""}, {args.permuted_tokens.shape(1), "hidden"}}));
-  MOEPERM_TRY(SlotsPerToken(args.sorted_indices, tokens, top_k));
+  MOEPERM_TRY(
+      SlotsPerToken(args.sorted_indices, tokens, top_k, args.probs ? args.probs->shape(1) : 0));
   if (args.probs) {
     MOEPERM_TRY(CheckInputOf("probs", *args.probs, Kind::kFloat,
                              {{tokens, "tokens"}, {*top_k, "slots a token"}}));
@@ -39,8 +40,7 @@ Status CheckForward(const UnpermuteArgs& args, std::int64_t* top_k) {
 Status Run(const UnpermuteArgs& args, const Context::Impl& context, std::int64_t top_k) {
   const std::int64_t slots = args.sorted_indices.shape(0);
   IndexValues indices;
-  MOEPERM_TRY(indices.Load(args.sorted_indices));
-  MOEPERM_TRY(indices.Shift(slots, args.first_row, args.permuted_tokens.shape(0)));
+  MOEPERM_TRY(indices.LoadRows(args.sorted_indices, args.first_row, args.permuted_tokens.shape(0)));
   const TokenRows index = {args.tokens.shape(0), indices.data(), nullptr, top_k};
   ReduceOptions options{.skip_out_of_range = true};
   Buffer<float> weights;
@@ -67,7 +67,8 @@ Status CheckBackward(const UnpermuteGradArgs& args, std::int64_t* top_k) {
   const std::int64_t tokens = args.tokens_grad.shape(0);
   const Size hidden = {args.tokens_grad.shape(1), "hidden"};
   const DType dtype = args.tokens_grad.dtype();
-  MOEPERM_TRY(SlotsPerToken(args.sorted_indices, tokens, top_k));
+  MOEPERM_TRY(
+      SlotsPerToken(args.sorted_indices, tokens, top_k, args.probs ? args.probs->shape(1) : 0));
   if (args.probs) {
     MOEPERM_TRY(CheckInputOf("probs", *args.probs, Kind::kFloat,
                              {{tokens, "tokens"}, {*top_k, "slots a token"}}));
@@ -105,8 +106,7 @@ Status RunGrad(const UnpermuteGradArgs& args, const Context::Impl& context, std:
   const std::int64_t rows = args.permuted_tokens_grad ? args.permuted_tokens_grad->shape(0)
                                                       : args.permuted_tokens->shape(0);
   IndexValues indices;
-  MOEPERM_TRY(indices.Load(args.sorted_indices));
-  MOEPERM_TRY(indices.Shift(slots, args.first_row, rows));
+  MOEPERM_TRY(indices.LoadRows(args.sorted_indices, args.first_row, rows));
   const TokenRows index = {args.tokens_grad.shape(0), indices.data(), nullptr, top_k};
   Buffer<float> weights;
   Buffer<float> dots;

@@ -202,6 +202,14 @@ Status RunGrad(const UnpermuteWithRoutingMapGradArgs& args, const Context::Impl&
   WeightedIndex index;
   MOEPERM_TRY(index.Build(context, routes));
   if (!args.drop_and_pad && !args.skip_rows_out_of_range) MOEPERM_TRY(CheckRows(index, routes));
+  Buffer<std::int32_t> routed;
+  if (!args.drop_and_pad && args.probs) {  // a slot without an expert writes no row
+    MOEPERM_TRY(routed.Allocate(index.num_slots));
+    for (std::int64_t slot = 0; slot < index.num_slots; ++slot) {
+      routed[slot] = index.columns[slot] < 0 ? -1 : index.rows.rows[slot];
+    }
+    index.rows.rows = routed.data();
+  }
   Buffer<float> weights;
   Buffer<float> dots;
   if (args.probs && args.permuted_tokens_grad) {

@@ -3,27 +3,29 @@
 
 #include <algorithm>
 
+#include "base/checks.hpp"
 #include "base/status_macros.hpp"
 
 namespace moeperm {
 
 Status IndexRanks::Build(const Context::Impl& context, const std::int32_t* experts,
-                         std::int64_t num_slots, std::int64_t num_experts, std::int64_t* bad) {
+                         std::int64_t num_slots, std::int64_t num_experts, bool counted,
+                         std::int64_t* bad) {
   *bad = -1;
   MOEPERM_TRY(slot_rows.Allocate(num_slots));
   std::int64_t most = -1;
   for (std::int64_t slot = 0; slot < num_slots; ++slot) {
     most = std::max<std::int64_t>(most, experts[slot]);
   }
-  const bool counted = num_experts > 0;
-  if (!counted) num_experts = most + 1;
-  if (most >= num_experts) {
+  const std::int64_t limit = num_experts > 0 ? num_experts : kMaxRows;
+  if (most >= limit) {
     *bad = std::find_if(experts, experts + num_slots,
-                        [&](std::int32_t expert) { return expert >= num_experts; }) -
+                        [&](std::int32_t expert) { return expert >= limit; }) -
            experts;
     return {};
   }
   // Where expert numbers are far more than slots, histograms would cost more than they save.
+  if (!counted) num_experts = most + 1;
   constexpr std::int64_t kAlwaysCounted = std::int64_t{1} << 16;
   if (!counted && num_experts > std::max(kAlwaysCounted, num_slots)) {
     return SparseSort(experts, num_slots);

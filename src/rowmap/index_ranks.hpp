@@ -11,13 +11,12 @@ namespace moeperm {
 struct IndexRanks {
   Buffer<std::int32_t> slot_rows;  // [num_slots]
   std::int64_t num_routes = 0;
-  // [num_experts]: routes of each; empty where experts were not counted
-  Buffer<std::int64_t> tokens_per_expert;
+  Buffer<std::int64_t> tokens_per_expert;  // [num_experts]: routes of each; with `counted`
 
-  // num_experts 0: as many as there are. The lowest slot whose expert is not below num_experts is
-  // *bad, -1 where there is none.
+  // num_experts 0: as many as there are, at most 2^31 - 1. The lowest slot whose expert is not
+  // below num_experts is *bad, -1 where there is none.
   Status Build(const Context::Impl& context, const std::int32_t* experts, std::int64_t num_slots,
-               std::int64_t num_experts, std::int64_t* bad);
+               std::int64_t num_experts, bool counted, std::int64_t* bad);
 
  private:
   Status CountingSort(const Context::Impl& context, const std::int32_t* experts,

@@ -2,7 +2,6 @@
 #include "rowmap/map_view.hpp"
 
 #include <cstdlib>
-#include <utility>
 
 #include "base/status_macros.hpp"
 
@@ -33,10 +32,12 @@ const std::uint8_t* MapRows::Rows(std::int64_t token, std::int64_t count, std::i
 }
 
 std::int64_t IndexAt(const ConstTensorView& view, std::int64_t i) {
-  if (view.dtype() == DType::kInt32) {
-    return static_cast<const std::int32_t*>(view.data())[i * view.stride(0)];
+  std::int64_t at = i * view.stride(0);
+  if (view.rank() == 2) {
+    at = i / view.shape(1) * view.stride(0) + i % view.shape(1) * view.stride(1);
   }
-  return static_cast<const std::int64_t*>(view.data())[i * view.stride(0)];
+  return view.dtype() == DType::kInt32 ? static_cast<const std::int32_t*>(view.data())[at]
+                                       : static_cast<const std::int64_t*>(view.data())[at];
 }
 
 void SetIndex(const TensorView& view, std::int64_t i, std::int64_t value) {
@@ -47,44 +48,43 @@ void SetIndex(const TensorView& view, std::int64_t i, std::int64_t value) {
   }
 }
 
-Status IndexValues::Load(const ConstTensorView& view) {
+template <class Of>
+Status IndexValues::Copy(const ConstTensorView& view, const Of& of) {
   const std::int64_t rows = view.shape(0);
   const std::int64_t columns = view.rank() == 2 ? view.shape(1) : 1;
-  const std::int64_t row_stride = view.stride(0);
   const std::int64_t column_stride = view.rank() == 2 ? view.stride(1) : 1;
-  if (view.dtype() == DType::kInt32 && (columns <= 1 || column_stride == 1) &&
-      (rows <= 1 || row_stride == columns)) {
-    data_ = static_cast<const std::int32_t*>(view.data());
-    return {};
-  }
   MOEPERM_TRY(copy_.Allocate(rows * columns));
   const bool wide = view.dtype() == DType::kInt64;
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t k = 0; k < columns; ++k) {
-      const std::int64_t at = i * row_stride + k * column_stride;
+      const std::int64_t at = i * view.stride(0) + k * column_stride;
       const std::int64_t value = wide ? static_cast<const std::int64_t*>(view.data())[at]
                                       : static_cast<const std::int32_t*>(view.data())[at];
-      copy_[i * columns + k] =
-          value < 0 ? -1 : static_cast<std::int32_t>(value < kTooLarge ? value : kTooLarge);
+      copy_[i * columns + k] = static_cast<std::int32_t>(value < 0 ? -1 : of(value));
     }
   }
   data_ = copy_.data();
   return {};
 }
 
-Status IndexValues::Shift(std::int64_t size, std::int64_t first_row, std::int64_t num_rows) {
-  if (first_row == 0) {  // rows past the end are skipped where they are used
+Status IndexValues::Load(const ConstTensorView& view) {
+  const std::int64_t rows = view.shape(0);
+  const std::int64_t columns = view.rank() == 2 ? view.shape(1) : 1;
+  if (view.dtype() == DType::kInt32 && (columns <= 1 || view.stride(1) == 1) &&
+      (rows <= 1 || view.stride(0) == columns)) {
+    data_ = static_cast<const std::int32_t*>(view.data());
     return {};
   }
-  Buffer<std::int32_t> shifted;
-  MOEPERM_TRY(shifted.Allocate(size));
-  for (std::int64_t i = 0; i < size; ++i) {
-    const std::int64_t row = data_[i] - first_row;
-    shifted[i] = row >= 0 && row < num_rows ? static_cast<std::int32_t>(row) : -1;
-  }
-  copy_ = std::move(shifted);
-  data_ = copy_.data();
-  return {};
+  return Copy(view, [](std::int64_t value) { return value < kTooLarge ? value : kTooLarge; });
+}
+
+Status IndexValues::LoadRows(const ConstTensorView& view, std::int64_t first_row,
+                             std::int64_t num_rows) {
+  if (first_row == 0) return Load(view);  // rows past the end are skipped where they are used
+  return Copy(view, [&](std::int64_t value) {
+    const std::int64_t row = value - first_row;
+    return row < num_rows ? row : -1;
+  });
 }
 
 }  // namespace moeperm

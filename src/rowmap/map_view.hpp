@@ -39,18 +39,23 @@ class IndexValues {
   static constexpr std::int32_t kTooLarge = 0x7FFFFFFF;
 
   Status Load(const ConstTensorView& view);
-  // Makes row numbers of the full layout ones of the rows [first_row, first_row + num_rows) alone:
-  // others become -1.
-  Status Shift(std::int64_t size, std::int64_t first_row, std::int64_t num_rows);
+  // Row numbers of the full layout as ones of the rows [first_row, first_row + num_rows) alone:
+  // others become -1, or with first_row 0 stay as Load makes them.
+  Status LoadRows(const ConstTensorView& view, std::int64_t first_row, std::int64_t num_rows);
   [[nodiscard]] const std::int32_t* data() const { return data_; }
 
  private:
+  // of(value) for every value, -1 for negative ones.
+  template <class Of>
+  Status Copy(const ConstTensorView& view, const Of& of);
+
   const std::int32_t* data_ = nullptr;
   Buffer<std::int32_t> copy_;
 };
 
-// Element i of an int32 or int64 tensor of one dimension.
+// Element i, row-major, of an int32 or int64 tensor of one or two dimensions.
 std::int64_t IndexAt(const ConstTensorView& view, std::int64_t i);
+// As IndexAt; of one dimension.
 void SetIndex(const TensorView& view, std::int64_t i, std::int64_t value);
 
 }  // namespace moeperm

@@ -130,6 +130,11 @@ void SpreadDotRows(const Context::Impl& context, const TokenRows& index,
   job.src_row_bytes = src.stride(0) * element;
   job.src_col_bytes = src.stride(1) * element;
   job.hidden = src.shape(1);
+  if (job.hidden == 0) {  // sums of nothing
+    const std::int64_t slots = index.num_tokens == 0 ? 0 : index.End(index.num_tokens - 1);
+    if (args.dots != nullptr) std::fill_n(args.dots, slots, 0.0F);
+    return;
+  }
   bool neighbours = job.src_col_bytes == element;
   std::int64_t rows = 0;
   if (args.dots != nullptr) {
@@ -158,8 +163,8 @@ void SpreadDotRows(const Context::Impl& context, const TokenRows& index,
                  : RowKernels::OfDType(src.dtype(), SpreadDotAnyFloat32, SpreadDotAnyFloat16,
                                        SpreadDotAnyBFloat16);
   // By tokens alone: a dot product has one order, over all columns.
-  const std::int64_t bytes = (index.num_tokens + rows) * std::max<std::int64_t>(job.hidden, 1) *
-                             element * (args.dots != nullptr ? 2 : 1);
+  const std::int64_t bytes =
+      (index.num_tokens + rows) * job.hidden * element * (args.dots != nullptr ? 2 : 1);
   const int parts = TaskCount(*context.pool, index.num_tokens, bytes, kTasksPerThread);
   context.pool->Run(parts, [&](int part) {
     const Range tokens = CutRange(index.num_tokens, parts, part);

@@ -52,10 +52,10 @@ void LoadElements(const Context::Impl& context, const SlotColumns& slots,
                   const ConstTensorView& src, float* weights) {
   const auto* from = static_cast<const Element*>(src.data());
   ForEachToken(context, slots.index, NumSlots(slots.index) * 16, [&](std::int64_t token) {
-    const Element* row = from + token * src.stride(0);
     for (std::int64_t slot = slots.index.Begin(token); slot < slots.index.End(token); ++slot) {
       const std::int64_t column = slots.Of(token, slot);
-      weights[slot] = column < 0 ? 0.0F : Widen(row[column * src.stride(1)]);
+      weights[slot] =
+          column < 0 ? 0.0F : Widen(from[token * src.stride(0) + column * src.stride(1)]);
     }
   });
 }
@@ -65,6 +65,7 @@ void StoreElements(const Context::Impl& context, const SlotColumns& slots, const
                    const TensorView& dst) {
   auto* to = static_cast<Element*>(dst.data());
   const std::int64_t columns = dst.shape(1);
+  if (columns == 0) return;
   const std::int64_t bytes = NumSlots(slots.index) * 16 +
                              dst.shape(0) * columns * static_cast<std::int64_t>(sizeof(Element));
   ForEachToken(context, slots.index, bytes, [&](std::int64_t token) {
@@ -83,11 +84,11 @@ void GatherElements(const Context::Impl& context, const TokenRows& index,
   const auto* from = static_cast<const Element*>(src.data());
   auto* to = static_cast<Element*>(dst.data());
   ForEachToken(context, index, NumSlots(index) * 64, [&](std::int64_t token) {
-    Element* element = to + token * dst.stride(0);
-    for (std::int64_t slot = index.Begin(token); slot < index.End(token); ++slot) {
+    const std::int64_t begin = index.Begin(token);
+    for (std::int64_t slot = begin; slot < index.End(token); ++slot) {
       const std::int32_t row = index.rows[slot];
-      *element = row >= 0 && row < src.shape(0) ? from[row * src.stride(0)] : Element{0};
-      element += dst.stride(1);
+      to[token * dst.stride(0) + (slot - begin) * dst.stride(1)] =
+          row >= 0 && row < src.shape(0) ? from[row * src.stride(0)] : Element{0};
     }
   });
 }
