@@ -34,7 +34,8 @@ enum class Stream : std::uint64_t {
   kTokensGrad = 3,
   kProbsGrad = 4,
   kRoutes = 5,
-  kExperts = 6
+  kExperts = 6,
+  kSlots = 7
 };
 
 constexpr std::uint64_t Key(std::uint64_t seed, Stream stream) {
@@ -201,6 +202,34 @@ inline std::vector<std::uint8_t> RoutingMap(const RoutingOptions& options) {
     }
   }
   return map;
+}
+
+// [tokens, top_k]: the experts of a token's row of `map` in any order, -1 for none. Duplicates:
+// with one chance in four a slot repeats the one before it. drop_rate: so many slots become -1.
+inline std::vector<std::int32_t> Indices(const RoutingOptions& options,
+                                         std::span<const std::uint8_t> map, bool duplicates,
+                                         double drop_rate) {
+  const auto tokens = static_cast<std::size_t>(options.tokens);
+  const auto experts = static_cast<std::size_t>(options.experts);
+  const auto top_k = static_cast<std::size_t>(options.top_k);
+  std::vector<std::int32_t> indices(tokens * top_k, -1);
+  const std::uint64_t key = Key(options.seed, Stream::kSlots);
+  const auto dropped = static_cast<std::uint64_t>(drop_rate * 0x1p32);
+  for (std::size_t t = 0; t < tokens; ++t) {
+    Generator random(Mix(key + t * kGolden));
+    const std::span slots(indices.data() + t * top_k, top_k);
+    for (std::size_t e = 0, k = 0; e < experts; ++e) {
+      if (map[t * experts + e] != 0) slots[k++] = static_cast<std::int32_t>(e);
+    }
+    for (std::size_t k = top_k; k > 1; --k) std::swap(slots[k - 1], slots[random.Below(k)]);
+    for (std::size_t k = 0; k < top_k; ++k) {
+      if (duplicates && random.Below(4) == 0 && k > 0) slots[k] = slots[k - 1];
+    }
+    for (std::int32_t& slot : slots) {
+      if (random.Below(std::uint64_t{1} << 32) < dropped) slot = -1;
+    }
+  }
+  return indices;
 }
 
 }  // namespace moeperm::synthetic

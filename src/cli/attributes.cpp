@@ -86,18 +86,18 @@ void AttributeOptions::AddDropAndPadTo(CLI::App& app, const char* otherwise) {
 
 void AttributeOptions::AddTo(CLI::App& app) {
   AddDropAndPadTo(app, "the case");
-  CLI::Option* const rows =
+  CLI::Option* const count =
       app.add_option("--num-out-tokens", num_out_tokens, "Rows of the permuted tokens")
           ->check(Range(0, kMaxCount))
           ->type_name("N");
   app.add_option("--capacity", capacity, "Drop-and-pad: rows an expert")
       ->check(Range(0, kMaxCount))
       ->type_name("N")
-      ->excludes(rows);
+      ->excludes(count);
   app.add_option("--top-k", top_k, "Not padded: slots a token")
       ->check(Range(0, kMaxCount))
       ->type_name("K");
-  AddRows(app, this->rows)->excludes(rows);
+  AddRows(app, rows)->excludes(count);
   app.add_option("--num-experts", num_experts, "Cases with indices: experts there are")
       ->check(Range(1, kMaxCount))
       ->type_name("N");
@@ -114,6 +114,12 @@ std::optional<bool> FindDropAndPad(const io::SafetensorsFile& file) {
 
 std::optional<std::int64_t> FindNumOutTokens(const io::SafetensorsFile& file) {
   return FindCount(file, kNumOutTokens);
+}
+std::optional<std::int64_t> FindRows(const io::SafetensorsFile& file, bool drop_and_pad,
+                                     std::int64_t experts) {
+  const auto rows = FindNumOutTokens(file);
+  if (!rows || !drop_and_pad) return rows;
+  return experts <= 0 ? 0 : *rows / experts * experts;
 }
 std::optional<std::int64_t> FindNumTokens(const io::SafetensorsFile& file) {
   return FindCount(file, kNumTokens);

@@ -56,6 +56,9 @@ bool IsIndexForm(const io::SafetensorsFile& file);
 // first_row.
 std::optional<bool> FindDropAndPad(const io::SafetensorsFile& file);
 std::optional<std::int64_t> FindNumOutTokens(const io::SafetensorsFile& file);
+// The rows that num_out_tokens makes; `experts` count in drop-and-pad mode.
+std::optional<std::int64_t> FindRows(const io::SafetensorsFile& file, bool drop_and_pad,
+                                     std::int64_t experts);
 std::optional<std::int64_t> FindNumTokens(const io::SafetensorsFile& file);
 std::optional<std::int64_t> FindNumExperts(const io::SafetensorsFile& file);
 std::optional<std::int64_t> FindTopK(const io::SafetensorsFile& file);

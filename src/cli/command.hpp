@@ -25,10 +25,12 @@ struct Command {
   std::function<int()> run;  // called after parsing; returns an ExitCode, throws for kBadInput
 };
 
-// One in each file of the same name.
+// One in each file of the same name; the gradients of unpermute beside it.
 Command AddMakeCase(CLI::App& root, Globals& globals);
 Command AddPermute(CLI::App& root, Globals& globals);
 Command AddGrad(CLI::App& root, Globals& globals);
+Command AddUnpermute(CLI::App& root, Globals& globals);
+Command AddUnpermuteGrad(CLI::App& root, Globals& globals);
 Command AddCheck(CLI::App& root, Globals& globals);
 Command AddRoutes(CLI::App& root, Globals& globals);
 Command AddBench(CLI::App& root, Globals& globals);

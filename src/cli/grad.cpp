@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/attributes.hpp"
+#include "cli/calls.hpp"
 #include "cli/command.hpp"
 #include "cli/operators.hpp"
 #include "io/error.hpp"
@@ -31,19 +32,54 @@ bool DropAndPad(const Options& options, const io::SafetensorsFile& permuted,
   return said ? *said : FindDropAndPad(file).value_or(false);
 }
 
-// Gradients of another number of rows than were permuted belong to another call. The operator sees
-// only that there are rows enough.
-void CheckRows(const io::SafetensorsFile& permuted, const io::SafetensorsFile& grads,
-               const char* name, const std::optional<InputTensor>& tensor, bool drop_and_pad,
-               std::int64_t experts) {
-  std::optional<std::int64_t> rows = FindNumOutTokens(permuted);
-  if (!tensor || !rows || tensor->view().rank() == 0) return;
-  if (drop_and_pad) rows = experts == 0 ? 0 : *rows / experts * experts;
-  if (tensor->view().shape(0) == *rows) return;
-  io::Fail(
-      "{}: has {} permuted rows, but tensor '{}' of {} has {}; give the gradients that belong "
-      "to it with --grads",
-      permuted.path(), *rows, name, grads.path(), tensor->view().shape(0));
+// The permuted gradients that are there, or are asked for by name.
+struct Gradients {
+  std::optional<InputTensor> tokens;
+  std::optional<InputTensor> probs;
+
+  Gradients(const io::SafetensorsFile& file, const std::string& only) {
+    if (only == "tokens" || (only.empty() && file.Find("permuted_tokens_grad"))) {
+      tokens = LoadTensor(file, "permuted_tokens_grad");
+    }
+    if (only == "probs" || (only.empty() && file.Find("permuted_probs_grad"))) {
+      probs = LoadTensor(file, "permuted_probs_grad");
+    }
+    if (!tokens && !probs) {
+      io::Fail("{}: has neither a tensor 'permuted_tokens_grad' nor 'permuted_probs_grad'",
+               file.path());
+    }
+  }
+
+  void CheckRows(std::optional<std::int64_t> rows, const io::SafetensorsFile& permuted,
+                 const io::SafetensorsFile& file) const {
+    const auto check = [&](const char* name, const std::optional<InputTensor>& tensor) {
+      if (tensor) cli::CheckRows(rows, permuted, file, name, tensor->view(), "--grads");
+    };
+    check("permuted_tokens_grad", tokens);
+    check("permuted_probs_grad", probs);
+  }
+};
+
+int RunIndexForm(const Options& options, const io::SafetensorsFile& file,
+                 const io::SafetensorsFile& permuted, const io::SafetensorsFile& grads,
+                 const Context& context, const Globals& globals) {
+  if (options.attributes.drop_and_pad.value_or(false)) {
+    io::Fail("{}: has a tensor 'indices'; --drop-and-pad is for cases with a routing_map",
+             file.path());
+  }
+  const InputTensor sorted_indices = LoadTensor(permuted, "sorted_indices");
+  const InputTensor indices = LoadTensor(file, "indices");
+  const Gradients gradients(grads, options.only);
+  gradients.CheckRows(FindNumOutTokens(permuted), permuted, grads);
+  PermuteGradArgs args;
+  args.permuted_tokens_grad = ViewOf(gradients.tokens);
+  args.permuted_probs_grad = ViewOf(gradients.probs);
+  args.sorted_indices = sorted_indices.view();
+  args.num_tokens = indices.view().shape(0);
+  args.first_row = FindFirstRow(permuted).value_or(0);
+  const Called called = Call(args, context);
+  return WriteResult("grad", options.output, called.tensors, permuted.metadata(), called.seconds,
+                     globals);
 }
 
 int Run(const Options& options, const Globals& globals) {
@@ -55,33 +91,21 @@ int Run(const Options& options, const Globals& globals) {
   const io::SafetensorsFile& grads = other ? *other : file;
   RefuseToReplace(options.output, {&file, &permuted, &grads});
 
+  CheckSameForm(permuted, file);
+  if (IsIndexForm(file)) return RunIndexForm(options, file, permuted, grads, context, globals);
+
   const InputTensor sorted_indices = LoadTensor(permuted, "sorted_indices");
   const InputTensor routing_map = LoadRoutingMap(file);
-  std::optional<InputTensor> tokens_grads;
-  std::optional<InputTensor> probs_grads;
-  // What is asked for by name must be there; without a name, what is there is computed.
-  if (options.only == "tokens" || (options.only.empty() && grads.Find("permuted_tokens_grad"))) {
-    tokens_grads = LoadTensor(grads, "permuted_tokens_grad");
-  }
-  if (options.only == "probs" || (options.only.empty() && grads.Find("permuted_probs_grad"))) {
-    probs_grads = LoadTensor(grads, "permuted_probs_grad");
-  }
-  if (!tokens_grads && !probs_grads) {
-    io::Fail("{}: has neither a tensor 'permuted_tokens_grad' nor 'permuted_probs_grad'",
-             grads.path());
-  }
+  const Gradients gradients(grads, options.only);
   PermuteWithRoutingMapGradArgs args;
-  args.permuted_tokens_grad = ViewOf(tokens_grads);
-  args.permuted_probs_grad = ViewOf(probs_grads);
+  args.permuted_tokens_grad = ViewOf(gradients.tokens);
+  args.permuted_probs_grad = ViewOf(gradients.probs);
   args.sorted_indices = sorted_indices.view();
   args.routing_map = routing_map.view();
   args.num_tokens = routing_map.view().shape(0);
   args.num_experts = routing_map.view().shape(1);
   args.drop_and_pad = DropAndPad(options, permuted, file);
-  CheckRows(permuted, grads, "permuted_tokens_grad", tokens_grads, args.drop_and_pad,
-            args.num_experts);
-  CheckRows(permuted, grads, "permuted_probs_grad", probs_grads, args.drop_and_pad,
-            args.num_experts);
+  gradients.CheckRows(FindRows(permuted, args.drop_and_pad, args.num_experts), permuted, grads);
   args.skip_rows_out_of_range = options.skip_rows_out_of_range;
   GradOutputs outputs(args);
   const double seconds = outputs.Run(context);
@@ -96,7 +120,7 @@ Command AddGrad(CLI::App& root, Globals& globals) {
       root, globals, "grad", "Bring gradients of permuted tokens and probs back to token order");
   const auto options = std::make_shared<Options>();
   app->add_option("CASE", options->input,
-                  "File with routing_map, permuted_tokens_grad and permuted_probs_grad")
+                  "File with routing_map or indices, permuted_tokens_grad and permuted_probs_grad")
       ->required();
   app->add_option("PERMUTED", options->permuted, "File with sorted_indices, from `permute`")
       ->required();

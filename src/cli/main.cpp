@@ -16,20 +16,24 @@ constexpr const char* kDescription =
     "Moves Mixture-of-Experts tokens to their experts and back, exactly and fast.\n"
     "\n"
     "A router sends each token to some experts. `permute` lays the tokens out expert by\n"
-    "expert, so that each expert finds its tokens in one piece; `grad` brings gradients\n"
-    "back to token order. Files are .safetensors; tensors in them have the names of the\n"
-    "C++ arguments, and attributes (top_k, num_out_tokens, drop_and_pad) are metadata.\n";
+    "expert, so that each expert finds its tokens in one piece; `unpermute` brings the\n"
+    "experts' rows back, weighted. `grad` and `unpermute-grad` are their gradients. Files\n"
+    "are .safetensors; tensors in them have the names of the C++ arguments, and attributes\n"
+    "(top_k, num_out_tokens, first_row, drop_and_pad) are metadata.\n";
 
 constexpr const char* kFooter =
-    "From nothing to a gradient:\n"
+    "From nothing to a gradient, and back:\n"
     "  moeperm make-case case.safetensors --tokens 4096 --experts 64 --top-k 4 --hidden 1024\n"
     "  moeperm permute case.safetensors permuted.safetensors\n"
     "  moeperm grad case.safetensors permuted.safetensors grads.safetensors\n"
+    "  moeperm unpermute permuted.safetensors tokens.safetensors --probs-from case.safetensors\n"
     "\n"
     "Is it right?          moeperm check case.safetensors\n"
     "Is it fast?           moeperm bench case.safetensors\n"
     "Where do tokens go?   moeperm routes case.safetensors --svg load.svg\n"
     "A fixed capacity:     moeperm make-case case.safetensors --drop-and-pad --capacity 64\n"
+    "A table of experts:   moeperm make-case case.safetensors --index --drop-rate 0.1\n"
+    "Some of the rows:     moeperm permute case.safetensors part.safetensors --rows 0:4096\n"
     "Results elsewhere:    moeperm check case.safetensors --against other.safetensors\n"
     "\n"
     "`moeperm COMMAND --help` has the options of a command.\n"
@@ -64,10 +68,11 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string(Version()));
   AddGlobalOptions(app, globals);
-  const std::vector<Command> commands = {AddMakeCase(app, globals), AddPermute(app, globals),
-                                         AddGrad(app, globals),     AddCheck(app, globals),
-                                         AddRoutes(app, globals),   AddBench(app, globals),
-                                         AddReplay(app, globals),   AddInfo(app, globals)};
+  const std::vector<Command> commands = {AddMakeCase(app, globals),      AddPermute(app, globals),
+                                         AddGrad(app, globals),          AddUnpermute(app, globals),
+                                         AddUnpermuteGrad(app, globals), AddCheck(app, globals),
+                                         AddRoutes(app, globals),        AddBench(app, globals),
+                                         AddReplay(app, globals),        AddInfo(app, globals)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {  // for help or the version

@@ -38,6 +38,10 @@ struct Options {
   synthetic::Routing routing = synthetic::Routing::kUniform;
   double skew = 1.0;
   bool ragged = false;
+  bool index = false;
+  bool duplicates = false;
+  double drop_rate = 0;
+  std::optional<RowRange> rows;
   std::uint64_t seed = 0;
 };
 
@@ -56,14 +60,15 @@ std::string KeyOf(const std::map<std::string, T>& names, T value) {
 
 // Choices are shown and refused by name.
 template <class T>
-void AddChoice(CLI::App* app, const std::string& option, T& value,
-               const std::map<std::string, T>& names, const std::string& description) {
+CLI::Option* AddChoice(CLI::App* app, const std::string& option, T& value,
+                       const std::map<std::string, T>& names, const std::string& description) {
   std::vector<std::string> choices;
   choices.reserve(names.size());
   for (const auto& [name, unused] : names) choices.push_back(name);
-  app->add_option_function<std::string>(
-         option, [&value, &names](const std::string& name) { value = names.at(name); },
-         fmt::format("{} [{}]", description, KeyOf(names, value)))
+  return app
+      ->add_option_function<std::string>(
+          option, [&value, &names](const std::string& name) { value = names.at(name); },
+          fmt::format("{} [{}]", description, KeyOf(names, value)))
       ->check(OneOf(choices))
       ->type_name(fmt::format("{}", fmt::join(choices, "|")));
 }
@@ -93,16 +98,19 @@ void Validate(const Options& options) {
   }
 }
 
-Attributes MakeAttributes(const Options& options, std::int64_t top_k,
-                          const std::vector<std::uint8_t>& map) {
+Attributes MakeAttributes(const Options& options, std::int64_t top_k, std::int64_t routes) {
   Attributes attributes;
   attributes.drop_and_pad = options.drop_and_pad;
+  attributes.index_form = options.index;
   if (options.drop_and_pad) {
     attributes.num_out_tokens = *options.capacity * options.experts;
   } else {
     attributes.top_k = top_k;
-    attributes.num_out_tokens =
-        options.num_out_tokens.value_or(std::reduce(map.begin(), map.end(), std::int64_t{0}));
+    attributes.num_out_tokens = options.num_out_tokens.value_or(routes);
+  }
+  if (options.rows) {
+    attributes.first_row = options.rows->begin;
+    attributes.num_out_tokens = options.rows->end - options.rows->begin;
   }
   if (attributes.num_out_tokens > kMaxCount) {
     io::Fail("{} rows are more than the {} an operator can have", attributes.num_out_tokens,
@@ -140,10 +148,18 @@ int Run(const Options& options, const Globals& globals) {
   routing.ragged = options.ragged;
   routing.seed = options.seed;
   const std::vector<std::uint8_t> map = synthetic::RoutingMap(routing);
-  const Attributes attributes = MakeAttributes(options, top_k, map);
+  std::vector<std::int32_t> indices;
+  if (options.index) {
+    indices = synthetic::Indices(routing, map, options.duplicates, options.drop_rate);
+  }
+  const std::int64_t routes =
+      options.index ? std::ranges::count_if(indices, [](std::int32_t e) { return e >= 0; })
+                    : std::reduce(map.begin(), map.end(), std::int64_t{0});
+  const Attributes attributes = MakeAttributes(options, top_k, routes);
   const std::int64_t rows = attributes.num_out_tokens;
 
   const auto key = [&](Stream stream) { return synthetic::Key(options.seed, stream); };
+  const std::int64_t columns = options.index ? top_k : options.experts;  // of probs
   std::vector<io::OutputTensor> tensors;
   tensors.push_back(Random("tokens", options.dtype, {options.tokens, options.hidden},
                            Values::kSigned, key(Stream::kTokens)));
@@ -152,14 +168,19 @@ int Run(const Options& options, const Globals& globals) {
   if (options.probs_dtype != "none") {
     const DType dtype =
         options.probs_dtype == "same" ? options.dtype : kFloats.at(options.probs_dtype);
-    tensors.push_back(Random("probs", dtype, {options.tokens, options.experts}, Values::kUnit,
-                             key(Stream::kProbs)));
+    tensors.push_back(
+        Random("probs", dtype, {options.tokens, columns}, Values::kUnit, key(Stream::kProbs)));
     tensors.push_back(
         Random("permuted_probs_grad", dtype, {rows}, Values::kSigned, key(Stream::kProbsGrad)));
   }
-  tensors.push_back(io::InMemory(
-      "routing_map",
-      ConstTensorView(map.data(), options.map_dtype, std::array{options.tokens, options.experts})));
+  if (options.index) {
+    tensors.push_back(
+        io::InMemory("indices", ConstTensorView(indices.data(), {options.tokens, top_k})));
+  } else {
+    tensors.push_back(
+        io::InMemory("routing_map", ConstTensorView(map.data(), options.map_dtype,
+                                                    std::array{options.tokens, options.experts})));
+  }
 
   io::Metadata metadata = {{"generator", fmt::format("moeperm make-case {}", Version())},
                            {"num_tokens", std::to_string(options.tokens)},
@@ -172,6 +193,8 @@ int Run(const Options& options, const Globals& globals) {
     metadata["skew"] = fmt::format("{}", options.skew);
   }
   if (options.ragged) metadata["ragged"] = "true";
+  if (options.duplicates) metadata["duplicates"] = "true";
+  if (options.drop_rate > 0) metadata["drop_rate"] = fmt::format("{}", options.drop_rate);
   AddToMetadata(attributes, &metadata);
 
   Json result = {{"command", "make-case"}, {"file", options.path}, {"metadata", metadata}};
@@ -207,14 +230,17 @@ Command AddMakeCase(CLI::App& root, Globals& globals) {
         "Routes a token [8; with --drop-and-pad so many that experts are full on average, at least "
         "1]",
         0);
-  app->add_flag("--drop-and-pad", options->drop_and_pad, "A case of drop-and-pad mode");
+  CLI::Option* const drop_and_pad =
+      app->add_flag("--drop-and-pad", options->drop_and_pad, "A case of drop-and-pad mode");
   count("--capacity", options->capacity, "Rows an expert; with --drop-and-pad", 0);
-  count("--num-out-tokens", options->num_out_tokens, "Rows, cut or filled up [one a route]", 0);
+  CLI::Option* const num_out_tokens =
+      count("--num-out-tokens", options->num_out_tokens, "Rows, cut or filled up [one a route]", 0);
   AddChoice(app, "--dtype", options->dtype, kFloats, "Type of the tokens");
   app->add_option("--probs-dtype", options->probs_dtype, "Type of the probs; none: no probs [same]")
       ->check(OneOf({"same", "float32", "float16", "bfloat16", "none"}))
       ->type_name("same|float32|float16|bfloat16|none");
-  AddChoice(app, "--map-dtype", options->map_dtype, kMapTypes, "Type of the routing map");
+  CLI::Option* const map_dtype =
+      AddChoice(app, "--map-dtype", options->map_dtype, kMapTypes, "Type of the routing map");
   AddChoice(
       app, "--routing", options->routing, kRoutings,
       "How popular experts are. uniform: all the same; zipf: rank^-skew; hot: one as much as all "
@@ -223,6 +249,21 @@ Command AddMakeCase(CLI::App& root, Globals& globals) {
       ->check(CLI::Range(0.0, 100.0).description(""))
       ->type_name("X");
   app->add_flag("--ragged", options->ragged, "0 to top-k routes a token instead of top-k");
+  CLI::Option* const index =
+      app->add_flag("--index", options->index,
+                    "Say the routes by indices [tokens, top-k], -1 for none, and not by a "
+                    "routing_map; probs are [tokens, top-k], too")
+          ->excludes(drop_and_pad)
+          ->excludes(map_dtype);
+  app->add_flag("--duplicates", options->duplicates,
+                "With --index: some tokens go to an expert more than once")
+      ->needs(index);
+  app->add_option("--drop-rate", options->drop_rate,
+                  "With --index: this part of the slots, by chance, has no expert [0]")
+      ->check(CLI::Range(0.0, 1.0).description(""))
+      ->type_name("P")
+      ->needs(index);
+  AddRows(*app, options->rows)->needs(index)->excludes(num_out_tokens);
   app->add_option("--seed", options->seed, "The same seed gives the same file anywhere [0]")
       // A number too large to be read becomes the largest one, which the range therefore leaves
       // out.

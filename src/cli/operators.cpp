@@ -3,26 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <utility>
 
 #include "cli/output.hpp"
-#include "cli/progress.hpp"
 #include "io/error.hpp"
 
 namespace moeperm::cli {
-namespace {
-
-template <class Call>
-double Time(const char* label, const Call& call) {
-  const Progress progress(label);
-  const auto start = std::chrono::steady_clock::now();
-  ThrowUnlessOk(call());
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-}  // namespace
-
 ForwardInputs::ForwardInputs(const io::SafetensorsFile& file, const AttributeOptions& options)
     : tokens(LoadTensor(file, "tokens")),
       routing_map(LoadRoutingMap(file)),

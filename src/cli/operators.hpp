@@ -2,6 +2,7 @@
 // The two operators with files behind their arguments; for the commands that run them.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,9 +10,19 @@
 
 #include "cli/attributes.hpp"
 #include "cli/command.hpp"
+#include "cli/progress.hpp"
 #include "cli/tensors.hpp"
 
 namespace moeperm::cli {
+
+// Seconds of a call, a callable returning Status; throws io::Error.
+template <class Call>
+double Time(const char* label, const Call& call) {
+  const Progress progress(label);
+  const auto start = std::chrono::steady_clock::now();
+  ThrowUnlessOk(call());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 struct ForwardInputs {
   ForwardInputs(const io::SafetensorsFile& file, const AttributeOptions& options);

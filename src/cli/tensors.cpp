@@ -80,6 +80,15 @@ void RefuseToReplace(const std::string& output,
   }
 }
 
+void CheckRows(std::optional<std::int64_t> rows, const io::SafetensorsFile& permuted,
+               const io::SafetensorsFile& file, std::string_view name,
+               const ConstTensorView& tensor, std::string_view option) {
+  if (!rows || tensor.rank() <= 0 || tensor.shape(0) == *rows) return;
+  io::Fail(
+      "{}: has {} permuted rows, but tensor '{}' of {} has {}; give what belongs to it with {}",
+      permuted.path(), *rows, name, file.path(), tensor.shape(0), option);
+}
+
 void WriteTensors(const std::string& path, std::vector<io::OutputTensor> tensors,
                   const io::Metadata& metadata) {
   Progress progress("writing " + path);

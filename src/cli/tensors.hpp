@@ -60,6 +60,13 @@ class OwnedTensor {
 void RefuseToReplace(const std::string& output,
                      std::initializer_list<const io::SafetensorsFile*> inputs);
 
+// Rows of another number than were permuted belong to another call; the operators see only that
+// there are rows enough. Throws where the tensor of `file` has not `rows` of them (absent: not
+// known); `option` says how to give another file.
+void CheckRows(std::optional<std::int64_t> rows, const io::SafetensorsFile& permuted,
+               const io::SafetensorsFile& file, std::string_view name,
+               const ConstTensorView& tensor, std::string_view option);
+
 // Writes `tensors` with a progress bar.
 void WriteTensors(const std::string& path, std::vector<io::OutputTensor> tensors,
                   const io::Metadata& metadata);

@@ -10,8 +10,8 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr std::array kCommands = {"make-case", "permute", "grad", "check",
-                                  "routes",    "bench",   "info"};
+constexpr std::array kCommands = {"make-case", "permute", "grad",  "unpermute", "unpermute-grad",
+                                  "check",     "routes",  "bench", "info"};
 
 class Arguments : public CliTest {};
 
@@ -42,9 +42,10 @@ TEST_F(Arguments, ExamplesOfTheHelpRun) {
     RunOk(words);
     ++examples;
   }
-  EXPECT_EQ(examples, 3);
-  EXPECT_THAT(FilesInDirectory(), testing::ElementsAre("case.safetensors", "grads.safetensors",
-                                                       "permuted.safetensors"));
+  EXPECT_EQ(examples, 4);
+  EXPECT_THAT(FilesInDirectory(),
+              testing::ElementsAre("case.safetensors", "grads.safetensors", "permuted.safetensors",
+                                   "tokens.safetensors"));
 }
 
 TEST_F(Arguments, EveryCommandHasHelp) {
