@@ -77,12 +77,50 @@ TEST_P(Edges, FewTokensOfManyColumns) {
   }
 }
 
-// Streamed rows about as long as one or two vectors, so that the parts before and behind the
-// aligned middle overlap.
+// Streamed rows about as long as one or two vectors: the parts before and behind what is streamed
+// touch, or are all there is.
 TEST_P(Edges, ShortRowsOfLargeOutputs) {
   for (const std::int64_t hidden : {15, 16, 17, 31, 33, 64, 65, 129}) {
     const std::int64_t tokens = 2400000 / (hidden * static_cast<std::int64_t>(SizeOf(GetParam())));
     Check({tokens, hidden, 2, 1}, GetParam(), EveryContext({1}), Layout::kShifted);
+  }
+}
+
+// Large outputs that are zeros almost everywhere, at odd addresses: rows past the routes, tokens
+// without a route, experts a token does not go to.
+TEST_P(Edges, LargeOutputsOfZeros) {
+  constexpr std::int64_t kHidden = 257;
+  constexpr std::int64_t kExperts = 129;
+  const std::int64_t tokens = 2400000 / (kHidden * static_cast<std::int64_t>(SizeOf(GetParam())));
+  Random random(15);
+  std::vector<std::uint8_t> map(static_cast<std::size_t>(tokens * kExperts), 0);
+  for (const std::int64_t token : {std::int64_t{2}, tokens / 2, tokens - 1}) {
+    for (const std::int64_t expert : {0, 64, 128}) {
+      map[static_cast<std::size_t>(token * kExperts + expert)] = 1;
+    }
+  }
+  ForwardInputs forward{Tensor(GetParam(), {tokens, kHidden}),
+                        MapTensor(DType::kInt8, tokens, kExperts, map),
+                        Tensor(DType::kFloat32, {tokens, kExperts}), tokens + 9, 3};
+  FillRandom(random, forward.tokens);
+  FillRandom(random, *forward.probs);
+  const Permuted expected = Reference(forward);
+  GradInputs grad{.sorted_indices =
+                      Tensor::OfInts(DType::kInt32, {tokens * 3}, expected.sorted_indices)};
+  grad.permuted_tokens_grad.emplace(GetParam(), std::vector{tokens + 9, kHidden});
+  FillRandom(random, *grad.permuted_tokens_grad);
+  grad.permuted_probs_grad.emplace(DType::kFloat32, std::vector{tokens + 9});
+  FillRandom(random, *grad.permuted_probs_grad);
+  grad.routing_map = Copy(forward.routing_map);
+  grad.num_tokens = tokens;
+  grad.num_experts = kExperts;
+  const ReferenceGrads expected_grads = Reference(grad);
+  for (const Layout layout : {Layout::kShifted, Layout::kShiftedRowGaps}) {
+    for (const Context& context : EveryContext({1, 2})) {
+      EXPECT_TRUE(CheckForward(forward, {.permuted_tokens = layout}, expected, context));
+      EXPECT_TRUE(
+          CheckGrad(grad, {.tokens_grad = layout, .probs_grad = layout}, expected_grads, context));
+    }
   }
 }
 
