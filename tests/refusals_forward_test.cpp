@@ -42,11 +42,14 @@ const Refusal<Args> kRefusals[] = {
      {"tokens"}},
     {"TokensOfInts",
      [](Args& a) { a.tokens = Retyped(a.tokens, DType::kInt32); },
-     {"tokens", "int32"}},
+     {"tokens has dtype int32 but needs float32, float16 or bfloat16"}},
     {"TokensOfNoDType",
      [](Args& a) { a.tokens = Retyped(a.tokens, static_cast<DType>(99)); },
-     {"tokens", "99"}},
-    {"TokensDefaultView", [](Args& a) { a.tokens = {}; }, {"tokens"}},
+     {"tokens has an unknown dtype (99)"}},
+    {"TokensOfInvalidDType",
+     [](Args& a) { a.tokens = Retyped(a.tokens, DType::kInvalid); },
+     {"tokens has no dtype"}},
+    {"TokensDefaultView", [](Args& a) { a.tokens = {}; }, {"tokens is missing"}},
     {"NegativeTokens",
      [](Args& a) {
        a.tokens = Reshaped(a.tokens, {-5, 7});
@@ -141,7 +144,7 @@ const Refusal<Args> kRefusals[] = {
 
     {"ProbsAlone",
      [](Args& a) { a.permuted_probs.reset(); },
-     {"permuted_probs", "missing"},
+     {"permuted_probs is missing: it is needed where probs are given"},
      Code::kInvalidArgument,
      false},
     {"PermutedProbsAlone",
@@ -190,7 +193,21 @@ const Refusal<Args> kRefusals[] = {
      false},
     {"LengthOfSortedIndices",
      [](Args& a) { a.sorted_indices = Reshaped(a.sorted_indices, {9}); },
-     {"sorted_indices", "9", "10"},
+     {"sorted_indices.shape[0] = 9 but must be 10: 5 tokens of top_k = 2 slots each"},
+     Code::kInvalidArgument,
+     false},
+    {"TopKNotSet",
+     [](Args& a) { a.top_k = 0; },
+     {"sorted_indices.shape[0] = 10 but must be 0: 5 tokens of top_k = 0 slots each"},
+     Code::kInvalidArgument,
+     false},
+    {"RowsOfDropAndPad",
+     [](Args& a) {
+       a.drop_and_pad = true;
+       a.num_out_tokens = 8;
+       a.permuted_tokens = Reshaped(a.permuted_tokens, {8, 7});
+     },
+     {"permuted_tokens.shape[0] = 8 but must be 6", "down to a multiple of the experts"},
      Code::kInvalidArgument,
      false},
     {"DTypeOfSortedIndices",

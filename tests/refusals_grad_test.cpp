@@ -56,7 +56,7 @@ const Refusal<Args> kBoth[] = {
        a = {};
        a.sorted_indices = indices;
      },
-     {"tokens_grad"}},
+     {"permuted_tokens_grad is missing: it or permuted_probs_grad must be given"}},
     {"TokensGradOfNothing",
      [](Args& a) { a.permuted_tokens_grad.reset(); },
      {"permuted_tokens_grad", "missing"},
@@ -117,7 +117,7 @@ const Refusal<Args> kBoth[] = {
     {"DTypeOfIndices",
      [](Args& a) { a.sorted_indices = Retyped(a.sorted_indices, DType::kInt8); },
      {"sorted_indices", "int8"}},
-    {"IndicesMissing", [](Args& a) { a.sorted_indices = {}; }, {"sorted_indices"}},
+    {"IndicesMissing", [](Args& a) { a.sorted_indices = {}; }, {"sorted_indices is missing"}},
     {"NullIndices",
      [](Args& a) { a.sorted_indices = AtAddress(a.sorted_indices, nullptr); },
      {"sorted_indices", "null"},
@@ -254,7 +254,7 @@ const Refusal<Args> kNotPadded[] = {
        a.probs_grad.reset();
        a.routing_map.reset();
      },
-     {"sorted_indices", "10", "0"}},
+     {"sorted_indices.shape[0] = 10 but num_tokens = 0"}},
     {"RowPastTheEnd",
      SetIndex<8, 7>,
      {"sorted_indices[8] = 7", "7 permuted rows"},
@@ -276,7 +276,15 @@ const Refusal<Args> kDropAndPad[] = {
        a.num_experts = 4;
        a.probs_grad = Reshaped(*a.probs_grad, {5, 4});
      },
-     {"6", "4"},
+     {"6 permuted rows are not a multiple of num_experts = 4"},
+     Code::kInvalidArgument,
+     false},
+    {"RowsOfNoExperts",
+     [](Args& a) {
+       a.num_experts = 0;
+       a.probs_grad = Reshaped(*a.probs_grad, {5, 0});
+     },
+     {"there are 6 permuted rows but num_experts = 0"},
      Code::kInvalidArgument,
      false},
     {"TokenPastTheEnd",

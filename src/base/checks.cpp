@@ -91,6 +91,9 @@ bool IsDense(const ConstTensorView& view) {
 
 Status CheckShape(std::string_view name, const ConstTensorView& view, int rank, Kind kind) {
   if (view.rank() < 0) return msg::BadView(name);
+  if (view.rank() == 0 && view.dtype() == DType::kInvalid && view.data() == nullptr) {
+    return msg::Missing(name, "the view was never set");
+  }
   if (view.rank() != rank) return msg::WrongRank(name, view.rank(), rank);
   const KindTraits traits = Traits(kind);
   const auto value = static_cast<std::uint32_t>(view.dtype());

@@ -6,6 +6,9 @@
 
 #include <string>
 
+#include "moeperm/context.hpp"
+#include "moeperm/tensor.hpp"
+
 namespace moeperm::msg {
 namespace {
 
@@ -26,15 +29,19 @@ std::string List(std::span<const std::int64_t> values) {
 }  // namespace
 
 Status BadView(std::string_view name) {
-  return Invalid("{} is not a valid view: its rank is above {} or its strides do not fit its shape",
-                 name, 4);
+  return Invalid("{} has more than {} dimensions, or not as many strides as dimensions", name,
+                 kMaxRank);
 }
 Status WrongRank(std::string_view name, int rank, int want) {
   return Invalid("{} has {} dimension(s) but needs {}", name, rank, want);
 }
 Status WrongDType(std::string_view name, DType dtype, std::string_view allowed) {
-  return Invalid("{} has dtype {} ({}) but needs {}", name, Name(dtype), static_cast<int>(dtype),
-                 allowed);
+  if (dtype == DType::kInvalid) return Invalid("{} has no dtype but needs {}", name, allowed);
+  if (SizeOf(dtype) == 0) {
+    return Invalid("{} has an unknown dtype ({}) but needs {}", name, static_cast<int>(dtype),
+                   allowed);
+  }
+  return Invalid("{} has dtype {} but needs {}", name, Name(dtype), allowed);
 }
 Status DTypesDiffer(std::string_view name, DType dtype, std::string_view other, DType want) {
   return Invalid("{} has dtype {} but {} has {}", name, Name(dtype), other, Name(want));
@@ -69,6 +76,10 @@ Status DimMismatch(std::string_view name, int dim, std::int64_t size, std::int64
                    std::string_view why) {
   return Invalid("{}.shape[{}] = {} but must be {} ({})", name, dim, size, want, why);
 }
+Status SlotsMismatch(std::int64_t slots, std::int64_t tokens, std::int64_t top_k) {
+  return Invalid("sorted_indices.shape[0] = {} but must be {}: {} tokens of top_k = {} slots each",
+                 slots, tokens * top_k, tokens, top_k);
+}
 
 Status Missing(std::string_view name, std::string_view because) {
   return Invalid("{} is missing: {}", name, because);
@@ -97,10 +108,12 @@ Status CapacityAboveTokens(std::int64_t capacity, std::int64_t tokens, std::int6
                  row_bytes == 0 ? "" : fmt::format(" (the rows would take {:.0f} bytes)", bytes));
 }
 Status RowsNotMultiple(std::int64_t rows, std::int64_t experts) {
+  if (experts == 0) return Invalid("there are {} permuted rows but num_experts = 0", rows);
   return Invalid("{} permuted rows are not a multiple of num_experts = {} in drop-and-pad mode",
                  rows, experts);
 }
 Status SlotsNotMultiple(std::int64_t slots, std::int64_t tokens) {
+  if (tokens == 0) return Invalid("sorted_indices.shape[0] = {} but num_tokens = 0", slots);
   return Invalid("sorted_indices.shape[0] = {} but must be a multiple of num_tokens = {}", slots,
                  tokens);
 }
@@ -128,6 +141,17 @@ Status TokenOutOfRange(std::int64_t row, std::int64_t token, std::int64_t tokens
   return OutOfRange("sorted_indices[{}] = {} but num_tokens = {}", row, token, tokens);
 }
 
+Status StructSize(std::string_view name, std::size_t size, std::size_t least, std::size_t most) {
+  return Invalid("{}.struct_size = {} but must be from {} to {}", name, size, least, most);
+}
+Status StructTooNew(std::string_view name, std::size_t size, std::size_t known, std::size_t at) {
+  return Invalid(
+      "{} has {} bytes and byte {} is not 0, but moeperm {} knows the first {} only: a newer "
+      "version "
+      "is needed",
+      name, size, at, Version(), known);
+}
+
 Status BadThreadCount(std::string_view source, std::string_view value, int limit) {
   return Invalid("{} = {} but must be a whole number from 1 to {}", source, value, limit);
 }
@@ -137,7 +161,8 @@ Status UnknownIsa(std::string_view source, std::string_view value, std::string_v
 }
 
 Status OutOfMemory(std::uint64_t bytes) {
-  return {Code::kOutOfMemory, fmt::format("{} bytes of temporary memory could not be had", bytes)};
+  return {Code::kOutOfMemory,
+          fmt::format("{} bytes of temporary memory could not be allocated", bytes)};
 }
 Status Internal(std::string_view what) {
   return {Code::kInternal, fmt::format("internal error: {}", what)};

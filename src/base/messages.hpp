@@ -2,6 +2,7 @@
 // Every error text of the library, in one place: operand, place and both values in each.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -26,6 +27,8 @@ Status SelfOverlap(std::string_view name, std::span<const std::int64_t> shape,
 Status Overlap(std::string_view output, std::string_view other);
 Status DimMismatch(std::string_view name, int dim, std::int64_t size, std::int64_t want,
                    std::string_view why);
+// sorted_indices, not padded, forward.
+Status SlotsMismatch(std::int64_t slots, std::int64_t tokens, std::int64_t top_k);
 
 // Presence.
 Status Missing(std::string_view name, std::string_view because);
@@ -50,6 +53,10 @@ Status RowOutOfRange(std::int64_t slot, std::int64_t row, std::int64_t rows);
 Status ExpertOutOfRange(std::int64_t slot, std::int64_t expert, std::int64_t experts);
 Status ExpertTooLarge(std::int64_t slot, std::int64_t expert, std::int64_t limit);
 Status TokenOutOfRange(std::int64_t row, std::int64_t token, std::int64_t tokens);
+
+// Structs of the C ABI.
+Status StructSize(std::string_view name, std::size_t size, std::size_t least, std::size_t most);
+Status StructTooNew(std::string_view name, std::size_t size, std::size_t known, std::size_t at);
 
 // Contexts.
 Status BadThreadCount(std::string_view source, std::string_view value, int limit);

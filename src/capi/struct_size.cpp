@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/struct_size.hpp"
 
-#include <fmt/format.h>
-
 namespace moeperm::capi {
 namespace {
 
 // A size above it is an uninitialised one: better refused than read past the struct's end.
 constexpr std::size_t kMaxStructSize = 4096;
-
-Status Invalid(std::string text) { return {Code::kInvalidArgument, std::move(text)}; }
 
 }  // namespace
 
@@ -19,17 +15,11 @@ Status CheckStruct(std::string_view name, const void* from, std::size_t first, s
   std::size_t size = 0;
   std::memcpy(&size, from, sizeof size);
   if (size < first || size > kMaxStructSize) {
-    return Invalid(fmt::format("{}.struct_size = {} but must be from {} to {}", name, size, first,
-                               kMaxStructSize));
+    return msg::StructSize(name, size, first, kMaxStructSize);
   }
   const auto* const bytes = static_cast<const unsigned char*>(from);
   for (std::size_t i = known; tail == Tail::kInput && i < size; ++i) {
-    if (bytes[i] != 0) {
-      return Invalid(fmt::format(
-          "{} has {} bytes and byte {} is not 0, but moeperm {} knows the first {} only: a newer "
-          "version is needed",
-          name, size, i, MOEPERM_VERSION, known));
-    }
+    if (bytes[i] != 0) return msg::StructTooNew(name, size, known, i);
   }
   return {};
 }

@@ -32,28 +32,31 @@ void PermuteRows(const Context::Impl& context, const RowMap::Impl& map,
 
 Status CheckProbs(const ConstTensorView& probs, std::int64_t tokens, std::int64_t experts) {
   MOEPERM_TRY(CheckShape("probs", probs, 2, Kind::kFloat));
-  MOEPERM_TRY(CheckDim("probs", probs, 0, tokens, "tokens"));
-  return CheckDim("probs", probs, 1, experts, "experts");
+  MOEPERM_TRY(CheckDim("probs", probs, 0, tokens, "the number of tokens"));
+  return CheckDim("probs", probs, 1, experts, "the number of experts");
 }
 
 Status CheckPermutedProbs(const std::optional<ConstTensorView>& probs,
-                          const std::optional<TensorView>& permuted_probs, std::int64_t rows) {
-  if (probs && !permuted_probs) return msg::Missing("permuted_probs", "probs are given");
+                          const std::optional<TensorView>& permuted_probs, std::int64_t rows,
+                          std::string_view why_rows) {
+  if (probs && !permuted_probs) {
+    return msg::Missing("permuted_probs", "it is needed where probs are given");
+  }
   if (!probs && permuted_probs) return msg::Unexpected("permuted_probs", "there are no probs");
   if (!probs) return {};
   MOEPERM_TRY(CheckInput("probs", *probs, 2, Kind::kFloat));
   MOEPERM_TRY(CheckOutput("permuted_probs", *permuted_probs, 1, Kind::kFloat));
   MOEPERM_TRY(CheckSameDType("permuted_probs", *permuted_probs, "probs", probs->dtype()));
-  return CheckDim("permuted_probs", *permuted_probs, 0, rows, "permuted rows");
+  return CheckDim("permuted_probs", *permuted_probs, 0, rows, why_rows);
 }
 
 Status CheckPermutedTokens(const ConstTensorView& tokens, const TensorView& permuted_tokens,
-                           std::int64_t rows) {
+                           std::int64_t rows, std::string_view why_rows) {
   MOEPERM_TRY(CheckInput("tokens", tokens, 2, Kind::kFloat));
   MOEPERM_TRY(CheckOutput("permuted_tokens", permuted_tokens, 2, Kind::kFloat));
   MOEPERM_TRY(CheckSameDType("permuted_tokens", permuted_tokens, "tokens", tokens.dtype()));
-  MOEPERM_TRY(CheckDim("permuted_tokens", permuted_tokens, 0, rows, "permuted rows"));
-  return CheckDim("permuted_tokens", permuted_tokens, 1, tokens.shape(1), "hidden");
+  MOEPERM_TRY(CheckDim("permuted_tokens", permuted_tokens, 0, rows, why_rows));
+  return CheckDim("permuted_tokens", permuted_tokens, 1, tokens.shape(1), "hidden, as in tokens");
 }
 
 Status CheckIndexOutput(std::string_view name, const TensorView& view, std::int64_t size,
@@ -86,7 +89,7 @@ Status CheckInputs(const PermuteWithRoutingMapArgs& args) {
   MOEPERM_TRY(CheckCount("routing_map", args.routing_map, 1));
   const std::int64_t tokens = args.routing_map.shape(0);
   const std::int64_t experts = args.routing_map.shape(1);
-  MOEPERM_TRY(CheckDim("tokens", args.tokens, 0, tokens, "rows of routing_map"));
+  MOEPERM_TRY(CheckDim("tokens", args.tokens, 0, tokens, "the rows of routing_map"));
   if (args.probs) MOEPERM_TRY(CheckProbs(*args.probs, tokens, experts));
   if (args.num_out_tokens < 0) return msg::Negative("num_out_tokens", args.num_out_tokens);
   if (args.drop_and_pad) {
@@ -107,11 +110,17 @@ Status CheckInputs(const PermuteWithRoutingMapArgs& args) {
 Status CheckOutputs(const PermuteWithRoutingMapArgs& args) {
   const std::int64_t rows = NumRows(args);
   const std::int64_t experts = args.routing_map.shape(1);
+  const std::string_view why_rows =
+      args.drop_and_pad ? "num_out_tokens, down to a multiple of the experts" : "num_out_tokens";
   MOEPERM_TRY(CheckInput("routing_map", args.routing_map, 2, Kind::kRoutingMap));
-  MOEPERM_TRY(CheckPermutedTokens(args.tokens, args.permuted_tokens, rows));
-  MOEPERM_TRY(CheckPermutedProbs(args.probs, args.permuted_probs, rows));
-  MOEPERM_TRY(CheckIndexOutput("sorted_indices", args.sorted_indices, NumIndices(args),
-                               args.drop_and_pad ? "permuted rows" : "tokens * top_k"));
+  MOEPERM_TRY(CheckPermutedTokens(args.tokens, args.permuted_tokens, rows, why_rows));
+  MOEPERM_TRY(CheckPermutedProbs(args.probs, args.permuted_probs, rows, why_rows));
+  MOEPERM_TRY(CheckOutput("sorted_indices", args.sorted_indices, 1, Kind::kIndex));
+  if (args.drop_and_pad) {
+    MOEPERM_TRY(CheckDim("sorted_indices", args.sorted_indices, 0, rows, why_rows));
+  } else if (args.sorted_indices.shape(0) != NumIndices(args)) {
+    return msg::SlotsMismatch(args.sorted_indices.shape(0), args.routing_map.shape(0), args.top_k);
+  }
   std::vector<NamedInput> inputs = {{"tokens", args.tokens}, {"routing_map", args.routing_map}};
   std::vector<NamedOutput> outputs = {{"permuted_tokens", args.permuted_tokens},
                                       {"sorted_indices", args.sorted_indices}};
@@ -120,12 +129,13 @@ Status CheckOutputs(const PermuteWithRoutingMapArgs& args) {
     outputs.push_back({"permuted_probs", *args.permuted_probs});
   }
   if (args.tokens_per_expert) {
-    MOEPERM_TRY(CheckIndexOutput("tokens_per_expert", *args.tokens_per_expert, experts, "experts"));
+    MOEPERM_TRY(CheckIndexOutput("tokens_per_expert", *args.tokens_per_expert, experts,
+                                 "the number of experts"));
     outputs.push_back({"tokens_per_expert", *args.tokens_per_expert});
   }
   if (args.expert_offsets) {
-    MOEPERM_TRY(
-        CheckIndexOutput("expert_offsets", *args.expert_offsets, experts + 1, "experts + 1"));
+    MOEPERM_TRY(CheckIndexOutput("expert_offsets", *args.expert_offsets, experts + 1,
+                                 "the number of experts, and 1"));
     outputs.push_back({"expert_offsets", *args.expert_offsets});
   }
   return CheckAllDisjoint(outputs, inputs);
@@ -206,11 +216,12 @@ Status PermuteByRowMap(const RowMap& row_map, const PermuteByRowMapArgs& args,
   return Guarded([&]() -> Status {
     MOEPERM_TRY(context.status());
     const RowMap::Impl& map = row_map.impl();
+    constexpr std::string_view why_rows = "the rows of the row map";
     MOEPERM_TRY(CheckShape("tokens", args.tokens, 2, Kind::kFloat));
-    MOEPERM_TRY(CheckDim("tokens", args.tokens, 0, map.num_tokens, "tokens of the row map"));
+    MOEPERM_TRY(CheckDim("tokens", args.tokens, 0, map.num_tokens, "the tokens of the row map"));
     if (args.probs) MOEPERM_TRY(CheckProbs(*args.probs, map.num_tokens, map.num_experts));
-    MOEPERM_TRY(CheckPermutedTokens(args.tokens, args.permuted_tokens, map.num_rows));
-    MOEPERM_TRY(CheckPermutedProbs(args.probs, args.permuted_probs, map.num_rows));
+    MOEPERM_TRY(CheckPermutedTokens(args.tokens, args.permuted_tokens, map.num_rows, why_rows));
+    MOEPERM_TRY(CheckPermutedProbs(args.probs, args.permuted_probs, map.num_rows, why_rows));
     std::vector<NamedInput> inputs = {{"tokens", args.tokens}};
     std::vector<NamedOutput> outputs = {{"permuted_tokens", args.permuted_tokens}};
     if (args.probs) {

@@ -40,16 +40,17 @@ Status CheckGradients(const Gradients& grads, std::int64_t tokens, std::int64_t 
     MOEPERM_TRY(CheckOutput("tokens_grad", *grads.tokens_grad, 2, Kind::kFloat));
     MOEPERM_TRY(
         CheckSameDType("tokens_grad", *grads.tokens_grad, "permuted_tokens_grad", in.dtype()));
-    MOEPERM_TRY(CheckDim("tokens_grad", *grads.tokens_grad, 0, tokens, "tokens"));
-    MOEPERM_TRY(CheckDim("tokens_grad", *grads.tokens_grad, 1, in.shape(1), "hidden"));
+    MOEPERM_TRY(CheckDim("tokens_grad", *grads.tokens_grad, 0, tokens, "the number of tokens"));
+    MOEPERM_TRY(CheckDim("tokens_grad", *grads.tokens_grad, 1, in.shape(1),
+                         "hidden, as in permuted_tokens_grad"));
   }
   if (grads.probs_grad) {
     const ConstTensorView& in = *grads.permuted_probs_grad;
     MOEPERM_TRY(CheckInput("permuted_probs_grad", in, 1, Kind::kFloat));
     MOEPERM_TRY(CheckOutput("probs_grad", *grads.probs_grad, 2, Kind::kFloat));
     MOEPERM_TRY(CheckSameDType("probs_grad", *grads.probs_grad, "permuted_probs_grad", in.dtype()));
-    MOEPERM_TRY(CheckDim("probs_grad", *grads.probs_grad, 0, tokens, "tokens"));
-    MOEPERM_TRY(CheckDim("probs_grad", *grads.probs_grad, 1, experts, "experts"));
+    MOEPERM_TRY(CheckDim("probs_grad", *grads.probs_grad, 0, tokens, "the number of tokens"));
+    MOEPERM_TRY(CheckDim("probs_grad", *grads.probs_grad, 1, experts, "the number of experts"));
   }
   return {};
 }
@@ -128,12 +129,12 @@ Status NumRows(const PermuteWithRoutingMapGradArgs& args, std::int64_t* rows) {
     MOEPERM_TRY(CheckCount("permuted_probs_grad", *args.permuted_probs_grad, 0));
     if (args.permuted_tokens_grad) {
       MOEPERM_TRY(CheckDim("permuted_probs_grad", *args.permuted_probs_grad, 0, *rows,
-                           "rows of permuted_tokens_grad"));
+                           "the rows of permuted_tokens_grad"));
     }
     *rows = args.permuted_probs_grad->shape(0);
   }
   if (args.permuted_tokens_grad || args.permuted_probs_grad) return {};
-  return msg::Missing("permuted_tokens_grad", "and so is permuted_probs_grad");
+  return msg::Missing("permuted_tokens_grad", "it or permuted_probs_grad must be given");
 }
 
 // What can be known without data and outputs.
@@ -143,7 +144,7 @@ Status CheckInputs(const PermuteWithRoutingMapGradArgs& args, std::int64_t* rows
   MOEPERM_TRY(NumRows(args, rows));
   MOEPERM_TRY(CheckShape("sorted_indices", args.sorted_indices, 1, Kind::kIndex));
   if (args.drop_and_pad) {
-    MOEPERM_TRY(CheckDim("sorted_indices", args.sorted_indices, 0, *rows, "permuted rows"));
+    MOEPERM_TRY(CheckDim("sorted_indices", args.sorted_indices, 0, *rows, "the permuted rows"));
   } else {
     const std::int64_t slots = args.sorted_indices.shape(0);
     if (args.num_tokens == 0 ? slots != 0 : slots % args.num_tokens != 0) {
@@ -256,11 +257,11 @@ Status PermuteByRowMapGrad(const RowMap& row_map, const PermuteByRowMapGradArgs&
     MOEPERM_TRY(CheckGradients(grads, map.num_tokens, map.num_experts));
     if (args.tokens_grad) {
       MOEPERM_TRY(CheckDim("permuted_tokens_grad", *args.permuted_tokens_grad, 0, map.num_rows,
-                           "rows of the row map"));
+                           "the rows of the row map"));
     }
     if (args.probs_grad) {
       MOEPERM_TRY(CheckDim("permuted_probs_grad", *args.permuted_probs_grad, 0, map.num_rows,
-                           "rows of the row map"));
+                           "the rows of the row map"));
     }
     MOEPERM_TRY(CheckGradientsDisjoint(grads, {}));
     if (args.tokens_grad) {
