@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -33,8 +34,13 @@ std::vector<std::uint8_t> BytesOf(const InputTensor& tensor) {
   return {data, data + tensor.bytes().size()};
 }
 
-// A vector is one column.
-ref::Matrix MatrixOf(const char* name, const InputTensor& tensor) {
+// The outputs of both operators, in the order they are shown.
+constexpr std::array<const char*, 7> kOutputs = {
+    "permuted_tokens", "permuted_probs", "sorted_indices", "tokens_per_expert",
+    "expert_offsets",  "tokens_grad",    "probs_grad"};
+
+// A vector is one column. `path`: the file it is from.
+ref::Matrix MatrixOf(const std::string& path, const char* name, const InputTensor& tensor) {
   const ConstTensorView& view = tensor.view();
   ref::Matrix matrix;
   switch (view.dtype()) {
@@ -48,10 +54,10 @@ ref::Matrix MatrixOf(const char* name, const InputTensor& tensor) {
       matrix.type = ref::Type::kBFloat16;
       break;
     default:
-      io::Fail("tensor '{}' is {}, not a floating-point type", name, Name(view.dtype()));
+      io::Fail("{}: tensor '{}' is {}, not a floating-point type", path, name, Name(view.dtype()));
   }
   if (view.rank() != 1 && view.rank() != 2) {
-    io::Fail("tensor '{}' has {} dims but must have 1 or 2", name, view.rank());
+    io::Fail("{}: tensor '{}' has {} dims but must have 1 or 2", path, name, view.rank());
   }
   matrix.rows = view.shape(0);
   matrix.cols = view.rank() == 2 ? view.shape(1) : 1;
@@ -78,7 +84,8 @@ class Results {
 
   void Open(const std::string& path) { file_.emplace(path); }
   void Take(std::vector<OwnedTensor> tensors) { tensors_ = std::move(tensors); }
-  [[nodiscard]] bool from_file() const { return file_.has_value(); }
+  // Null where the operators made the outputs.
+  [[nodiscard]] const io::SafetensorsFile* file() const { return file_ ? &*file_ : nullptr; }
 
  private:
   std::optional<io::SafetensorsFile> file_;
@@ -97,20 +104,37 @@ class Check {
     if (!options.against.empty()) results_.Open(options.against);
   }
 
-  // The comparisons, one an output.
-  Json Run() {
+  // Compares every output there is.
+  void Run() {
     Forward();
     Gradient();
-    if (comparisons_.empty()) io::Fail("there is no output to check");
-    return std::move(comparisons_);
+    if (comparisons_.empty()) {
+      io::Fail("{}: there is no output to check, none of {}",
+               results_.file() != nullptr ? results_.file()->path() : file_.path(),
+               fmt::join(kOutputs, ", "));
+    }
+  }
+  // One an output.
+  [[nodiscard]] const Json& comparisons() const { return comparisons_; }
+  // Tensors of the file with the results that no comparison was about.
+  [[nodiscard]] std::vector<std::string> NotChecked() const {
+    std::vector<std::string> names;
+    if (results_.file() == nullptr) return names;
+    for (const io::TensorInfo& tensor : results_.file()->tensors()) {
+      const auto is_it = [&](const Json& comparison) {
+        return comparison["tensor"] == tensor.name;
+      };
+      if (std::ranges::none_of(comparisons_, is_it)) names.push_back(tensor.name);
+    }
+    return names;
   }
 
  private:
   void Forward() {
-    if (results_.from_file()) {
+    if (results_.file() != nullptr) {
       // The operator's words for bad input are better than the reference's.
       PermuteWithRoutingMapSpecs specs;
-      ThrowUnlessOk(InferPermuteWithRoutingMap(ForwardArgs(inputs_), &specs));
+      ThrowUnlessOk(InferPermuteWithRoutingMap(ForwardArgs(inputs_), &specs), file_.path());
     } else {
       ForwardOutputs outputs(inputs_, DType::kInt32);
       outputs.Run(context_);
@@ -120,10 +144,10 @@ class Check {
     const Progress progress("the reference permutes");
     const Attributes& attributes = inputs_.attributes;
     std::optional<ref::Matrix> probs;
-    if (inputs_.probs) probs = MatrixOf("probs", *inputs_.probs);
-    const ref::Permuted expected =
-        ref::Permute(MatrixOf("tokens", inputs_.tokens), map_, probs ? &*probs : nullptr,
-                     attributes.num_out_tokens, attributes.top_k, attributes.drop_and_pad);
+    if (inputs_.probs) probs = MatrixOf(file_.path(), "probs", *inputs_.probs);
+    const ref::Permuted expected = ref::Permute(
+        MatrixOf(file_.path(), "tokens", inputs_.tokens), map_, probs ? &*probs : nullptr,
+        attributes.num_out_tokens, attributes.top_k, attributes.drop_and_pad);
     CompareMatrix("permuted_tokens", expected.tokens, Equality::kBits, 2);
     if (probs) CompareMatrix("permuted_probs", expected.probs, Equality::kBits, 1);
     CompareIntegers("sorted_indices", expected.sorted_indices);
@@ -146,9 +170,9 @@ class Check {
     args.num_tokens = map_.tokens;
     args.num_experts = map_.experts;
     args.drop_and_pad = inputs_.attributes.drop_and_pad;
-    if (results_.from_file()) {
+    if (results_.file() != nullptr) {
       PermuteWithRoutingMapGradSpecs specs;
-      ThrowUnlessOk(InferPermuteWithRoutingMapGrad(args, &specs));
+      ThrowUnlessOk(InferPermuteWithRoutingMapGrad(args, &specs), file_.path());
     } else {
       GradOutputs outputs(args);
       outputs.Run(context_);
@@ -158,12 +182,12 @@ class Check {
     const Progress progress("the reference brings gradients back");
     if (tokens_grads) {
       CompareMatrix("tokens_grad",
-                    ref::TokensGrad(MatrixOf("permuted_tokens_grad", *tokens_grads),
+                    ref::TokensGrad(MatrixOf(file_.path(), "permuted_tokens_grad", *tokens_grads),
                                     sorted_indices_, map_.tokens, args.drop_and_pad),
                     Equality::kSums, 2);
     }
     if (probs_grads) {
-      const ref::Matrix grads = MatrixOf("permuted_probs_grad", *probs_grads);
+      const ref::Matrix grads = MatrixOf(file_.path(), "permuted_probs_grad", *probs_grads);
       CompareMatrix("probs_grad",
                     args.drop_and_pad
                         ? ref::ProbsGradByIndex(grads, sorted_indices_, map_.tokens, map_.experts)
@@ -192,27 +216,56 @@ class Check {
   Json comparisons_ = Json::array();
 };
 
+// The first few, as they may be shown.
+std::string ListOfNames(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 8;
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < kShown; ++i) {
+    text += (i == 0 ? "" : ", ") + io::Quote(names[i]);
+  }
+  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
+  return text;
+}
+
 int Run(const Options& options, const Globals& globals) {
-  Json comparisons;
+  Check check(options, globals);
   try {
-    comparisons = Check(options, globals).Run();
+    check.Run();
   } catch (const std::invalid_argument& error) {
-    const std::string text = fmt::format("the plain reference refuses this case: {}", error.what());
+    const std::string text =
+        fmt::format("{}: the plain reference refuses this case: {}", options.input, error.what());
     if (!options.against.empty()) throw io::Error(text);
     PrintText(text + "\nbut moeperm does not\n");  // which is a defect
     return kCheckFailed;
   }
-  const bool equal = std::ranges::all_of(comparisons, AllEqual);
+  const Json& comparisons = check.comparisons();
+  const std::vector<std::string> not_checked = check.NotChecked();
+  std::vector<std::string> wrong;
+  for (const Json& comparison : comparisons) {
+    if (!AllEqual(comparison)) wrong.push_back(comparison["tensor"]);
+  }
   const std::string subject = options.against.empty() ? "moeperm" : options.against;
   if (globals.json) {
-    PrintJson(
-        {{"command", "check"}, {"checked", subject}, {"equal", equal}, {"outputs", comparisons}});
+    PrintJson({{"command", "check"},
+               {"file", options.input},
+               {"checked", subject},
+               {"equal", wrong.empty()},
+               {"outputs", comparisons},
+               {"not_checked", not_checked}});
   } else {
-    std::string text = fmt::format("{} against the plain reference, bit for bit:\n", subject);
+    std::string text =
+        fmt::format("{} against the plain reference on {}, bit for bit:\n", subject, options.input);
     for (const Json& comparison : comparisons) text += ComparisonText(comparison);
+    if (!not_checked.empty()) {
+      text += fmt::format("not checked, for they are no outputs of this case: {}\n",
+                          ListOfNames(not_checked));
+    }
+    if (!wrong.empty()) {
+      text += fmt::format("{} is WRONG in {}\n", subject, fmt::join(wrong, ", "));
+    }
     PrintText(text);
   }
-  return equal ? kSuccess : kCheckFailed;
+  return wrong.empty() ? kSuccess : kCheckFailed;
 }
 
 }  // namespace

@@ -41,8 +41,12 @@ Context MakeContext(const Globals& globals) {
   return context;
 }
 
-void ThrowUnlessOk(const Status& status) {
-  if (!status.ok()) throw io::Error(status.message());
+void ThrowUnlessOk(const Status& status, std::string_view path) {
+  if (status.ok()) return;
+  const bool arguments =
+      status.code() == Code::kInvalidArgument || status.code() == Code::kIndexOutOfRange;
+  if (path.empty() || !arguments) throw io::Error(status.message());
+  io::Fail("{}: {}", path, status.message());
 }
 
 }  // namespace moeperm::cli

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "moeperm/moeperm.hpp"
@@ -49,8 +50,9 @@ CLI::Validator OneOf(const std::vector<std::string>& choices);
 // The context the options ask for; throws io::Error where they cannot be met.
 Context MakeContext(const Globals& globals);
 
-// Throws io::Error with the status' message unless it is ok.
-void ThrowUnlessOk(const Status& status);
+// Throws io::Error with the status' message unless it is ok. `path`: the file that brought the
+// arguments, where all came from one; it is named before what is wrong with them.
+void ThrowUnlessOk(const Status& status, std::string_view path = {});
 
 // Counts the library takes (its limit is below 2^31).
 inline constexpr std::int64_t kMaxCount = (std::int64_t{1} << 31) - 1;

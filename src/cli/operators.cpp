@@ -10,7 +10,8 @@
 
 namespace moeperm::cli {
 ForwardInputs::ForwardInputs(const io::SafetensorsFile& file, const AttributeOptions& options)
-    : tokens(LoadTensor(file, "tokens")),
+    : path(file.path()),
+      tokens(LoadTensor(file, "tokens")),
       routing_map(LoadRoutingMap(file)),
       probs(LoadTensorIfThere(file, "probs")),
       attributes(ResolveAttributes(options, file, routing_map.view().shape(0),
@@ -28,9 +29,9 @@ PermuteWithRoutingMapArgs ForwardArgs(const ForwardInputs& inputs) {
 }
 
 ForwardOutputs::ForwardOutputs(const ForwardInputs& inputs, DType index_dtype)
-    : args_(ForwardArgs(inputs)) {
+    : path_(inputs.path), args_(ForwardArgs(inputs)) {
   PermuteWithRoutingMapSpecs specs;
-  ThrowUnlessOk(InferPermuteWithRoutingMap(args_, &specs));
+  ThrowUnlessOk(InferPermuteWithRoutingMap(args_, &specs), path_);
   specs.sorted_indices.dtype = index_dtype;
   const auto add = [&](const char* name, const TensorSpec& spec) {
     return tensors_.emplace_back(name, spec).view();
@@ -43,7 +44,11 @@ ForwardOutputs::ForwardOutputs(const ForwardInputs& inputs, DType index_dtype)
 }
 
 double ForwardOutputs::Run(const Context& context) {
-  return Time("permuting", [&] { return PermuteWithRoutingMap(args_, context); });
+  return Time("permuting", [&] {
+    Status status = PermuteWithRoutingMap(args_, context);
+    ThrowUnlessOk(status, path_);
+    return status;
+  });
 }
 
 GradOutputs::GradOutputs(const PermuteWithRoutingMapGradArgs& args) : args_(args) {

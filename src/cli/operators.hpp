@@ -27,6 +27,7 @@ double Time(const char* label, const Call& call) {
 struct ForwardInputs {
   ForwardInputs(const io::SafetensorsFile& file, const AttributeOptions& options);
 
+  std::string path;
   InputTensor tokens;
   InputTensor routing_map;
   std::optional<InputTensor> probs;
@@ -45,6 +46,7 @@ class ForwardOutputs {
   [[nodiscard]] std::vector<OwnedTensor>& tensors() noexcept { return tensors_; }
 
  private:
+  std::string path_;
   PermuteWithRoutingMapArgs args_;
   std::vector<OwnedTensor> tensors_;  // in the order of the arguments
 };

@@ -40,7 +40,7 @@ ExpertLoad LoadOf(const io::SafetensorsFile& file, const Options& options, const
     capacity = experts > 0 ? attributes.num_out_tokens / experts : 0;
   }
   RowMap row_map;
-  ThrowUnlessOk(RowMap::FromRoutingMap(map.view(), {}, &row_map, context));
+  ThrowUnlessOk(RowMap::FromRoutingMap(map.view(), {}, &row_map, context), file.path());
   return SummarizeLoad(row_map.tokens_per_expert(), capacity);
 }
 

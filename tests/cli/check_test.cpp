@@ -4,7 +4,9 @@
 namespace moeperm::cli_test {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 class Check : public CliTest {
  protected:
@@ -66,6 +68,8 @@ TEST_F(Check, ADifferenceIsShown) {
   EXPECT_EQ(text.status, 1);
   EXPECT_THAT(text.out, HasSubstr("2 of 100 elements differ"));
   EXPECT_THAT(text.out, HasSubstr("first at [3, 2]"));
+  EXPECT_THAT(text.out, StartsWith("p against the plain reference on c, bit for bit:\n"));
+  EXPECT_THAT(text.out, EndsWith("\np is WRONG in permuted_tokens\n"));
 
   FlipBit("g", "probs_grad", 0);
   EXPECT_EQ(Run({"check", "c", "--against", "g"}).status, 1);
@@ -88,7 +92,41 @@ TEST_F(Check, ShapesAndTypesOfAnotherImplementation) {
            std::string(16, '\0'));
   const Outcome none = Run({"check", "c", "--against", "p"});
   EXPECT_EQ(none.status, 2);
-  EXPECT_THAT(none.err, HasSubstr("no output to check"));
+  EXPECT_THAT(none.err, HasSubstr("p: there is no output to check, none of permuted_tokens, "));
+}
+
+// A tensor with another name than its output has is not passed over in silence.
+TEST_F(Check, TensorsThatAreNoOutputsAreNamed) {
+  RunOk({"make-case", "c", "--tokens", "4", "--hidden", "2", "--experts", "2", "--top-k", "1"});
+  WriteRaw("p", R"({"token_grad": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+                    "tokens_per_expert": {"dtype": "I32", "shape": [2], "data_offsets": [4, 12]}})",
+           std::string(4, '\0') + BytesOf<std::int32_t>({4, 4}));
+  const Json json = RunJson({"check", "c", "--against", "p"}, 1);
+  EXPECT_EQ(json["file"], "c");
+  EXPECT_EQ(json["checked"], "p");
+  EXPECT_EQ(json["not_checked"], Json({"token_grad"}));
+  const Outcome text = Run({"check", "c", "--against", "p"});
+  EXPECT_THAT(text.out, HasSubstr("no outputs of this case: 'token_grad'\n"));
+  EXPECT_THAT(text.out, EndsWith("\np is WRONG in tokens_per_expert\n"));
+}
+
+// What is wrong with the case is said of the case.
+TEST_F(Check, ABadCaseIsNamed) {
+  WriteRaw("c",
+           R"({"__metadata__": {"top_k": "1"},
+               "tokens": {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]},
+               "routing_map": {"dtype": "BOOL", "shape": [1, 2], "data_offsets": [8, 10]}})",
+           std::string(10, '\0'));
+  RunOk({"make-case", "p", "--tokens", "1", "--hidden", "1", "--experts", "1", "--top-k", "1"});
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"check", "c"},
+                                             {"check", "c", "--against", "p"},
+                                             {"permute", "c", "out"},
+                                             {"bench", "c"}}) {
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_THAT(outcome.err, StartsWith("moeperm: error: c: tokens.shape[0] = 2 but must be 1"));
+  }
 }
 
 // A NaN in a sum may come out as another NaN; in a copy it may not.
