@@ -37,6 +37,9 @@ std::string SizesText(const bench::Sizes& sizes) {
                            sizes.top_k, sizes.experts, sizes.hidden, Name(sizes.dtype));
 }
 
+// Above this spread, as a part of the time, a line is marked.
+constexpr double kNoisy = 0.05;
+
 // One measured line.
 Json ToJson(const std::string& name, const bench::Sizes& sizes, std::string_view op,
             const bench::Traffic& traffic, const bench::Timing& timing, const bench::Roofs& roofs,
@@ -49,9 +52,10 @@ Json ToJson(const std::string& name, const bench::Sizes& sizes, std::string_view
           {"bytes_read", traffic.read},
           {"bytes_written", traffic.written},
           {"seconds", timing.median},
-          {"mad", timing.mad},
-          {"best", timing.best},
+          {"seconds_mad", timing.mad},
+          {"seconds_best", timing.best},
           {"samples", timing.samples},
+          {"noisy", timing.mad > kNoisy * timing.median},
           {"gb_per_s", bytes / timing.median / 1e9},
           {"memory_read_gb_per_s", roofs.read / 1e9},
           {"memory_write_gb_per_s", roofs.write / 1e9},
@@ -77,7 +81,7 @@ class Bench {
     const ForwardInputs inputs(file, options_.attributes);
     // What the operator refuses is refused with its own words, before memory is taken.
     PermuteWithRoutingMapSpecs specs;
-    ThrowUnlessOk(InferPermuteWithRoutingMap(ForwardArgs(inputs), &specs));
+    ThrowUnlessOk(InferPermuteWithRoutingMap(ForwardArgs(inputs), &specs), path);
     bench::Sizes sizes;
     sizes.tokens = inputs.tokens.view().shape(0);
     sizes.hidden = inputs.tokens.view().shape(1);
@@ -136,7 +140,7 @@ class Bench {
 
  private:
   void RunOps(const std::string& name, const bench::Sizes& sizes, bench::Workload& work) {
-    ThrowUnlessOk(work.Prepare(context_));
+    ThrowUnlessOk(work.Prepare(context_), name);
     for (const bench::OpName& entry : bench::kOps) {
       const bench::Op op = entry.op;
       const std::string_view op_name = entry.name;
@@ -180,9 +184,11 @@ std::string ToText(const Json& json) {
       "memory at best: {:.1f} GB/s read, {:.1f} GB/s written; {} thread{}, {}\n",
       json["read_gb_per_s"].get<double>(), json["write_gb_per_s"].get<double>(),
       json["threads"].get<int>(), json["threads"] == 1 ? "" : "s", json["isa"].get<std::string>());
-  TextTable table({"", ">read", ">written", ">time", ">+-", ">GB/s", ">possible", ">floor/time"});
+  TextTable table(
+      {"", ">read", ">written", ">time", ">spread", ">GB/s", ">possible", ">floor/time", ""});
   std::string name;
   bool any_in_cache = false;
+  bool any_noisy = false;
   for (const Json& row : json["results"]) {
     if (row["name"] != name) {
       name = row["name"];
@@ -190,14 +196,16 @@ std::string ToText(const Json& json) {
     }
     const bool in_cache = row["in_cache"];
     any_in_cache = any_in_cache || in_cache;
+    const bool noisy = row["noisy"];
+    any_noisy = any_noisy || noisy;
     const auto number = [&](const char* key, int digits) {
       return fmt::format("{:.{}f}", row[key].get<double>(), digits);
     };
     table.AddRow({"  " + row["op"].get<std::string>(), FormatBytes(row["bytes_read"]),
                   FormatBytes(row["bytes_written"]), FormatSeconds(row["seconds"]),
-                  FormatSeconds(row["mad"]), number("gb_per_s", 1),
+                  "+-" + FormatSeconds(row["seconds_mad"]), number("gb_per_s", 1),
                   in_cache ? "-" : number("floor_gb_per_s", 1),
-                  in_cache ? "in cache" : number("floor_over_time", 2)});
+                  in_cache ? "in cache" : number("floor_over_time", 2), noisy ? "noisy" : ""});
   }
   text += '\n' + table.Text();
   for (const Json& row : json["skipped"]) {
@@ -205,11 +213,21 @@ std::string ToText(const Json& json) {
                         FormatBytes(row["memory_bytes"]));
   }
   text +=
-      "\nread, written: each input once, each output once. time: the median; +-: how far samples "
-      "lie "
-      "from it.\npossible: what plain reading and writing reached between the samples. floor/time: "
-      "the part of that\nwhich the operator reached; 1 is as fast as the memory allows.\n";
-  if (any_in_cache) text += "in cache: the data are small enough to stay in the cache.\n";
+      "\n"
+      "read, written  bytes that must move: each input once, each output once\n"
+      "time           the median of the samples\n"
+      "spread         half of the samples lie no further from the time than this\n"
+      "possible       GB/s that plain reading and writing reached between the samples\n"
+      "floor/time     GB/s as a part of what is possible; 1 is as fast as the memory allows\n";
+  if (any_in_cache) {
+    text += "in cache       the data are small enough to stay in the cache: there is no floor\n";
+  }
+  if (any_noisy) {
+    text += fmt::format(
+        "noisy          the spread is above {:.0f} % of the time: other work disturbed the "
+        "samples\n",
+        kNoisy * 100);
+  }
   return text;
 }
 

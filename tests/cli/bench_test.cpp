@@ -27,6 +27,11 @@ TEST_F(Bench, AFile) {
   for (const Json& result : json["results"]) {
     EXPECT_GT(result["seconds"], 0);
     EXPECT_GE(result["samples"], 7);
+    EXPECT_GT(result["seconds_best"], 0);
+    EXPECT_LE(result["seconds_best"], result["seconds"]);
+    EXPECT_GE(result["seconds_mad"], 0);
+    const double spread = result["seconds_mad"].get<double>() / result["seconds"].get<double>();
+    EXPECT_EQ(result["noisy"], spread > 0.05) << spread;
   }
 }
 
@@ -35,6 +40,18 @@ TEST_F(Bench, TheTable) {
       RunJson({"bench", "--quick", "--filter", "capacity=16 float32", "--op", "row-map"});
   ASSERT_EQ(json["results"].size(), 1U);
   EXPECT_EQ(json["results"][0]["op"], "row-map");
+}
+
+TEST_F(Bench, TheTextExplainsItsColumns) {
+  RunOk({"make-case", "c", "--tokens", "10", "--hidden", "8", "--experts", "4", "--top-k", "2"});
+  const Outcome outcome = Run({"bench", "c", "--quick", "--threads", "1"});
+  EXPECT_EQ(outcome.status, 0);
+  for (const char* const column : {"time", "spread", "possible", "floor/time"}) {
+    EXPECT_THAT(outcome.out, testing::HasSubstr(std::string("\n") + column + " "));
+  }
+  // A mark is explained where there is one, and only there.
+  const std::size_t explained = outcome.out.find("\nnoisy ");
+  EXPECT_EQ(outcome.out.find("noisy\n") < explained, explained != std::string::npos);
 }
 
 }  // namespace
