@@ -225,15 +225,15 @@ MOEPERM_EXPORT const int64_t* moeperm_row_map_expert_offsets(const moeperm_row_m
  * The values are copied: exact for every bit pattern. */
 typedef struct moeperm_permute_with_routing_map_args {
   size_t struct_size;
-  const moeperm_tensor* tokens;          /* [T, H] float */
-  const moeperm_tensor* routing_map;     /* [T, E] int8 or bool */
-  const moeperm_tensor* probs;           /* optional: [T, E] float */
-  int64_t num_out_tokens;                /* not padded: R, any number; drop-and-pad: see above */
-  int64_t top_k;                         /* K; not padded only */
-  int32_t drop_and_pad;                  /* flag */
-  const moeperm_tensor* permuted_tokens; /* output: [R, H], dtype of tokens */
-  const moeperm_tensor* permuted_probs;  /* optional output: [R], dtype of probs; with probs only */
-  const moeperm_tensor* sorted_indices;  /* output: [T * K] or [R], int32 or int64 */
+  const moeperm_tensor* tokens;            /* [T, H] float */
+  const moeperm_tensor* routing_map;       /* [T, E] int8 or bool */
+  const moeperm_tensor* probs;             /* optional: [T, E] float */
+  int64_t num_out_tokens;                  /* not padded: R, any number; drop-and-pad: see above */
+  int64_t top_k;                           /* K; not padded only */
+  int32_t drop_and_pad;                    /* flag */
+  const moeperm_tensor* permuted_tokens;   /* output: [R, H], dtype of tokens */
+  const moeperm_tensor* permuted_probs;    /* output: [R], dtype of probs; if and only if probs */
+  const moeperm_tensor* sorted_indices;    /* output: [T * K] or [R], int32 or int64 */
   const moeperm_tensor* tokens_per_expert; /* optional output: [E] int32 or int64, routes in map */
   const moeperm_tensor* expert_offsets;    /* optional output: [E + 1] int32 or int64, first rows */
 } moeperm_permute_with_routing_map_args;
@@ -278,7 +278,7 @@ moeperm_infer_permute_with_routing_map(const moeperm_permute_with_routing_map_ar
  * map alone decides probs_grad.
  * Drop-and-pad: tokens_grad[t] = sum over the rows with sorted_indices[row] == t, rows ascending,
  * in float32 from +0. probs_grad[sorted_indices[row]][row / C] = permuted_probs_grad[row], where
- * C = R / E; the last of two equal pairs wins; +0 elsewhere.
+ * C = R / E (R a multiple of E); the last of two equal pairs wins; +0 elsewhere.
  *
  * Either gradient may be asked for alone: an output that is absent is not computed, and what only
  * it needs may be absent too. */
@@ -316,6 +316,11 @@ typedef struct moeperm_permute_with_routing_map_grad_specs {
         MOEPERM_TENSOR_SPEC_INIT                                                   \
   }
 
+/* Shapes and dtypes of the gradients whose permuted ones are given, from the inputs and attributes
+ * alone (outputs are not looked at, no data is read). Refuses what
+ * moeperm_permute_with_routing_map_grad would refuse of these, but not what only probs_grad needs,
+ * for it need not be wanted: routing_map may be NULL, and in drop-and-pad mode R need not be a
+ * multiple of E. *specs is unchanged after an error. */
 MOEPERM_EXPORT moeperm_code
 moeperm_infer_permute_with_routing_map_grad(const moeperm_permute_with_routing_map_grad_args* args,
                                             moeperm_permute_with_routing_map_grad_specs* specs);
@@ -326,7 +331,7 @@ typedef struct moeperm_permute_by_row_map_args {
   const moeperm_tensor* tokens;          /* [T, H] float */
   const moeperm_tensor* probs;           /* optional: [T, E] float */
   const moeperm_tensor* permuted_tokens; /* output: [R, H], dtype of tokens */
-  const moeperm_tensor* permuted_probs;  /* optional output: [R], dtype of probs; with probs only */
+  const moeperm_tensor* permuted_probs;  /* output: [R], dtype of probs; if and only if probs */
 } moeperm_permute_by_row_map_args;
 #define MOEPERM_PERMUTE_BY_ROW_MAP_ARGS_INIT \
   { sizeof(moeperm_permute_by_row_map_args), NULL, NULL, NULL, NULL }

@@ -42,7 +42,7 @@ struct PermuteWithRoutingMapArgs {
   bool drop_and_pad = false;
 
   TensorView permuted_tokens;                   // [R, H], dtype of tokens
-  std::optional<TensorView> permuted_probs;     // [R], dtype of probs; with probs only
+  std::optional<TensorView> permuted_probs;     // [R], dtype of probs; if and only if probs
   TensorView sorted_indices;                    // [T * K] or [R], int32 or int64
   std::optional<TensorView> tokens_per_expert;  // [E] int32 or int64: routes in the map
   std::optional<TensorView> expert_offsets;     // [E + 1] int32 or int64: first row of each expert
@@ -102,6 +102,10 @@ MOEPERM_EXPORT Status
 PermuteWithRoutingMapGrad(const PermuteWithRoutingMapGradArgs& args,
                           const Context& context = Context::Default()) noexcept;
 
+// Shapes and dtypes of the gradients whose permuted ones are given, from the inputs and attributes
+// alone (outputs are not looked at, no data is read). Refuses what PermuteWithRoutingMapGrad would
+// refuse of these, but not what only probs_grad needs, for it need not be wanted: routing_map may
+// be absent, and in drop-and-pad mode R need not be a multiple of E.
 MOEPERM_EXPORT Status InferPermuteWithRoutingMapGrad(
     const PermuteWithRoutingMapGradArgs& args, PermuteWithRoutingMapGradSpecs* specs) noexcept;
 
@@ -111,7 +115,7 @@ struct PermuteByRowMapArgs {
   ConstTensorView tokens;                    // [T, H] float
   std::optional<ConstTensorView> probs;      // [T, E] float
   TensorView permuted_tokens;                // [R, H], dtype of tokens
-  std::optional<TensorView> permuted_probs;  // [R], dtype of probs; with probs only
+  std::optional<TensorView> permuted_probs;  // [R], dtype of probs; if and only if probs
 };
 
 MOEPERM_EXPORT Status PermuteByRowMap(const RowMap& row_map, const PermuteByRowMapArgs& args,
