@@ -7,11 +7,13 @@
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-# Configures and builds a preset; what it prints is shown where it fails.
+# Configures a preset and builds all of it, or the targets of $(2); what it prints is shown where it
+# fails.
 define build
 	@mkdir -p build
 	@echo "building $(1)"
-	@{ cmake --preset $(1) && cmake --build --preset $(1) --parallel $(JOBS); } \
+	@{ cmake --preset $(1) && \
+	   cmake --build --preset $(1) --parallel $(JOBS) $(if $(2),--target $(2)); } \
 	  >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
 endef
 
@@ -31,12 +33,8 @@ setup: ## install the Debian packages that all below needs
 build: setup ## build the library, the command-line tool, the tests and the benchmarks
 	$(call build,release)
 
-demo: setup ## show what the library does, on a small case
-	@mkdir -p build
-	@echo "building release"
-	@{ cmake --preset release && \
-	   cmake --build --preset release --parallel $(JOBS) --target moeperm moeperm-cli; } \
-	  >build/release.log 2>&1 || { cat build/release.log; exit 1; }
+demo: setup ## show what the library does, on two full-size cases
+	$(call build,release,moeperm-cli)
 	@scripts/demo $(CURDIR)/build/release
 
 test: setup ## build all and run the tests
@@ -67,7 +65,8 @@ fuzz: setup ## run the fuzzers for a short time
 	$(call build,fuzz)
 	@scripts/run-tests fuzz $(JOBS) --tests-regex '^fuzz\.'
 
-install: build ## install the library and the tool below PREFIX (/usr/local)
+install: setup ## build and install the library and the tool below PREFIX (/usr/local)
+	$(call build,release,moeperm-installed)
 	@cmake --install build/release --prefix $(PREFIX)
 
 # Where programs look that set no ASCEND_HOME_PATH, unless PREFIX says otherwise.

@@ -9,8 +9,13 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/moeperm)
 
+if(TARGET moeperm-cli)
+  add_dependencies(moeperm-installed moeperm-cli)
+endif()
+
 # Two export sets: the shared library asks nothing of its users, the static one Highway and oneTBB.
 foreach(target moeperm moeperm_static)
+  add_dependencies(moeperm-installed ${target})
   install(TARGETS ${target} EXPORT ${target}-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
