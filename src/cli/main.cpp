@@ -100,6 +100,6 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return Complain(error.what());
   } catch (...) {
-    return Complain("an unknown one");
+    return Complain("of an unknown kind");
   }
 }

@@ -86,6 +86,17 @@ case $step in
     [[ $(pkg-config --modversion moeperm) == "$("$work/pc_shared")" ]] || fail "versions differ"
     ;;
 
+  readme)
+    # The example of the README, compiled the way the README says.
+    mkdir -p "$work/readme"
+    sed -n '/^```cpp$/,/^```$/{/^```/!p}' "$SOURCE_DIR/README.md" >"$work/readme/example.inc"
+    export PKG_CONFIG_PATH=$prefix/$LIBDIR/pkgconfig
+    read -ra flags <<<"$(pkg-config --cflags --libs moeperm)"
+    "$CXX" -std=c++20 -Wall -Wextra -I"$work/readme" "$here/consumer/readme.cpp" "${flags[@]}" \
+      -Wl,-rpath,"$prefix/$LIBDIR" -o "$work/readme/app"
+    "$work/readme/app"
+    ;;
+
   subdirectory)
     configure "$here/subdirectory" "$work/subdirectory" -DMOEPERM_SOURCE_DIR="$SOURCE_DIR" \
       -DCMAKE_INSTALL_PREFIX="$work/subdirectory-prefix"
