@@ -83,7 +83,7 @@ void CheckForward(Random& random, const BackInputs& inputs) {
 }
 
 void CheckBackward(Random& random, const BackInputs& inputs) {
-  const ExpectedPair expected = ReferenceGrads(inputs);
+  const ExpectedPair expected = ReferenceOfGrads(inputs);
   const Wanted wanted =
       random.OneOf<Wanted>({{true, true}, {true, true}, {true, false}, {false, true}});
   InEveryIsa(random, [&](const Context& context, const AnyLayout& layout) {

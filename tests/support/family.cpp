@@ -91,7 +91,7 @@ testing::AssertionResult Matches(const TableInputs& inputs, const TableOutputs& 
   return failure.result();
 }
 
-TableOutputs Run(const TableInputs& inputs, const Context& context) {
+TableOutputs RunCall(const TableInputs& inputs, const Context& context) {
   TableOutputs outputs = MakeOutputs(inputs);
   Expect(Permute(ArgsOf(inputs, outputs), context), context);
   return outputs;
@@ -159,7 +159,7 @@ testing::AssertionResult Matches(const TableGradInputs& inputs, const TableGrads
   return (failure << inputs.sorted_indices.Unchanged("sorted_indices")).result();
 }
 
-TableGrads Run(const TableGradInputs& inputs, const Context& context) {
+TableGrads RunCall(const TableGradInputs& inputs, const Context& context) {
   TableGrads outputs = MakeOutputs(inputs);
   Expect(PermuteGrad(ArgsOf(inputs, outputs), context), context);
   return outputs;
@@ -297,7 +297,7 @@ ExpectedPair Reference(const BackInputs& inputs) {
   return expected;
 }
 
-ExpectedPair ReferenceGrads(const BackInputs& inputs) {
+ExpectedPair ReferenceOfGrads(const BackInputs& inputs) {
   const std::vector<Slot> slots = inputs.Slots();
   const std::optional<Matrix> probs = MatrixOf(inputs.probs);
   const Matrix tokens = inputs.tokens.ToMatrix();
@@ -343,7 +343,7 @@ Status Call(const BackInputs& inputs, BackGrads& outputs, const Context& context
                          : UnpermuteGrad(ArgsOf(inputs, outputs), context);
 }
 
-BackOutputs Run(const BackInputs& inputs, const Context& context) {
+BackOutputs RunCall(const BackInputs& inputs, const Context& context) {
   BackOutputs outputs = MakeOutputs(inputs);
   Expect(Call(inputs, outputs, context), context);
   return outputs;

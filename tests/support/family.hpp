@@ -46,7 +46,7 @@ PermuteArgs ArgsOf(const TableInputs& inputs, TableOutputs& outputs);
 moeperm_reference::TablePermuted Reference(const TableInputs& inputs);
 testing::AssertionResult Matches(const TableInputs& inputs, const TableOutputs& outputs,
                                  const moeperm_reference::TablePermuted& expected);
-TableOutputs Run(const TableInputs& inputs, const Context& context = Context::Default());
+TableOutputs RunCall(const TableInputs& inputs, const Context& context = Context::Default());
 
 // PermuteGrad.
 struct TableGradInputs {
@@ -73,7 +73,7 @@ PermuteGradArgs ArgsOf(const TableGradInputs& inputs, TableGrads& outputs);
 ExpectedPair Reference(const TableGradInputs& inputs);
 testing::AssertionResult Matches(const TableGradInputs& inputs, const TableGrads& outputs,
                                  const ExpectedPair& expected);
-TableGrads Run(const TableGradInputs& inputs, const Context& context = Context::Default());
+TableGrads RunCall(const TableGradInputs& inputs, const Context& context = Context::Default());
 
 // Unpermute and UnpermuteWithRoutingMap, both directions: of their inputs, `rows` [R, H] is
 // permuted_tokens and `tokens` [T, H] is tokens_grad.
@@ -113,7 +113,7 @@ UnpermuteWithRoutingMapArgs MapArgsOf(const BackInputs& inputs, BackOutputs& out
 UnpermuteWithRoutingMapGradArgs MapArgsOf(const BackInputs& inputs, BackGrads& outputs);
 // The tokens and gathered_probs; the gradients of the rows and of the probs.
 ExpectedPair Reference(const BackInputs& inputs);
-ExpectedPair ReferenceGrads(const BackInputs& inputs);
+ExpectedPair ReferenceOfGrads(const BackInputs& inputs);
 testing::AssertionResult Matches(const BackInputs& inputs, const BackOutputs& outputs,
                                  const ExpectedPair& expected);
 testing::AssertionResult Matches(const BackInputs& inputs, const BackGrads& outputs,
@@ -121,7 +121,7 @@ testing::AssertionResult Matches(const BackInputs& inputs, const BackGrads& outp
 // The call that `with_map` tells.
 Status Call(const BackInputs& inputs, BackOutputs& outputs, const Context& context);
 Status Call(const BackInputs& inputs, BackGrads& outputs, const Context& context);
-BackOutputs Run(const BackInputs& inputs, const Context& context = Context::Default());
+BackOutputs RunCall(const BackInputs& inputs, const Context& context = Context::Default());
 BackGrads RunGrad(const BackInputs& inputs, const Context& context = Context::Default());
 
 }  // namespace moeperm::test
