@@ -72,11 +72,7 @@ install: setup ## build and install the library and the tool below PREFIX (/usr/
 # Where programs look that set no ASCEND_HOME_PATH, unless PREFIX says otherwise.
 install-cann: CANN_PREFIX = $(if $(filter file,$(origin PREFIX)),/usr/local/Ascend/cann,$(PREFIX))
 install-cann: setup ## install the acl and aclnn interface as PREFIX (/usr/local/Ascend/cann)
-	@mkdir -p build
-	@echo "building release"
-	@{ cmake --preset release && \
-	   cmake --build --preset release --parallel $(JOBS) --target moeperm-cann-prefix; } \
-	  >build/release.log 2>&1 || { cat build/release.log; exit 1; }
+	$(call build,release,moeperm-cann-prefix)
 	@cmake --install build/release --component cann --prefix '$(CANN_PREFIX)' >build/install-cann.log
 	@echo "installed; now: source '$(CANN_PREFIX)/set_env.sh'"
 
