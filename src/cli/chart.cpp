@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/output.hpp"
+#include "cli/svg.hpp"
 
 namespace moeperm::cli {
 namespace {
@@ -32,27 +33,6 @@ double NiceStep(double most, int ticks) {
     if (factor * power >= raw) return std::max(1.0, factor * power);
   }
   return std::max(1.0, 10 * power);
-}
-
-std::string EscapeXml(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      default:
-        // Other control characters may not stand in XML at all.
-        escaped += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return escaped;
 }
 
 // The plot area of the SVG, and where a load lies in it.
@@ -116,7 +96,8 @@ std::string SvgBars(const Plot& plot, const ExpertLoad& load) {
   return svg;
 }
 
-std::string SvgLine(const Plot& plot, double load, std::string_view colour, std::string_view dash) {
+std::string LevelLine(const Plot& plot, double load, std::string_view colour,
+                      std::string_view dash) {
   return fmt::format(
       "<line x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\" "
       "stroke-width=\"2\" stroke-dasharray=\"{4}\"/>\n",
@@ -203,11 +184,7 @@ std::string SvgChart(const ExpertLoad& load, std::string_view title) {
   legend.Line("#222222", "7 4", fmt::format("mean {:.1f}", load.mean));
   if (load.capacity) legend.Line("#c0392b", "none", fmt::format("capacity {}", *load.capacity));
 
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-      "height=\"{1}\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" "
-      "fill=\"#333b44\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-      Plot::kWidth, Plot::kHeight);
+  std::string svg = SvgBegin(Plot::kWidth, Plot::kHeight);
   svg += fmt::format(
       "<text x=\"{0}\" y=\"30\" font-size=\"18\" font-weight=\"bold\">{1}</text>\n"
       "<text x=\"{0}\" y=\"50\">{2} routes to {3} experts; busiest {4}, {5:.2f} times the mean; "
@@ -216,9 +193,9 @@ std::string SvgChart(const ExpertLoad& load, std::string_view title) {
       FormatCount(load.most), load.imbalance(), load.empty);
   svg += legend.svg() + SvgAxes(plot, step) + SvgBars(plot, load);
   // The mean last: it is dashed, so the capacity shows through where they are the same.
-  if (load.capacity) svg += SvgLine(plot, static_cast<double>(*load.capacity), "#c0392b", "none");
-  svg += SvgLine(plot, load.mean, "#222222", "7 4");
-  return svg + "</svg>\n";
+  if (load.capacity) svg += LevelLine(plot, static_cast<double>(*load.capacity), "#c0392b", "none");
+  svg += LevelLine(plot, load.mean, "#222222", "7 4");
+  return svg.append(kSvgEnd);
 }
 
 }  // namespace moeperm::cli

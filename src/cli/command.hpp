@@ -37,6 +37,9 @@ Command AddRoutes(CLI::App& root, Globals& globals);
 Command AddBench(CLI::App& root, Globals& globals);
 Command AddReplay(CLI::App& root, Globals& globals);
 Command AddInfo(CLI::App& root, Globals& globals);
+// Of builds with the aclnn interface.
+Command AddTiling(CLI::App& root, Globals& globals);
+Command AddOps(CLI::App& root, Globals& globals);
 
 // A subcommand with --json, --threads and --isa, so that they may stand behind its name.
 CLI::App* AddSubcommand(CLI::App& root, Globals& globals, const std::string& name,

@@ -35,6 +35,10 @@ constexpr const char* kFooter =
     "A table of experts:   moeperm make-case case.safetensors --index --drop-rate 0.1\n"
     "Some of the rows:     moeperm permute case.safetensors part.safetensors --rows 0:4096\n"
     "Results elsewhere:    moeperm check case.safetensors --against other.safetensors\n"
+#ifdef MOEPERM_HAVE_CANN
+    "Cut for a chip:       moeperm tiling permute_with_routing_map_grad --svg tiling.svg\n"
+    "aclnn operators:      moeperm ops\n"
+#endif
     "\n"
     "`moeperm COMMAND --help` has the options of a command.\n"
     "Exit status: 0 fine, 1 a check failed, 2 bad input or bad arguments.";
@@ -68,11 +72,15 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string(Version()));
   AddGlobalOptions(app, globals);
-  const std::vector<Command> commands = {AddMakeCase(app, globals),      AddPermute(app, globals),
-                                         AddGrad(app, globals),          AddUnpermute(app, globals),
-                                         AddUnpermuteGrad(app, globals), AddCheck(app, globals),
-                                         AddRoutes(app, globals),        AddBench(app, globals),
-                                         AddReplay(app, globals),        AddInfo(app, globals)};
+  std::vector<Command> commands = {AddMakeCase(app, globals),      AddPermute(app, globals),
+                                   AddGrad(app, globals),          AddUnpermute(app, globals),
+                                   AddUnpermuteGrad(app, globals), AddCheck(app, globals),
+                                   AddRoutes(app, globals),        AddBench(app, globals),
+                                   AddReplay(app, globals),        AddInfo(app, globals)};
+#ifdef MOEPERM_HAVE_CANN
+  commands.push_back(AddTiling(app, globals));
+  commands.push_back(AddOps(app, globals));
+#endif
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {  // for help or the version

@@ -18,11 +18,16 @@ std::int64_t Saturated(Wide value) {
   return static_cast<std::int64_t>(std::clamp<Wide>(value, 0, kMost));
 }
 
-// The groups that have something.
+// The groups that have something, neighbours of one size together.
 std::vector<Group> Groups(std::initializer_list<Group> groups) {
   std::vector<Group> kept;
   for (const Group& group : groups) {
-    if (group.count > 0 && group.each > 0) kept.push_back(group);
+    if (group.count <= 0 || group.each <= 0) continue;
+    if (!kept.empty() && kept.back().each == group.each) {
+      kept.back().count = Saturated(Wide{kept.back().count} + group.count);
+    } else {
+      kept.push_back(group);
+    }
   }
   return kept;
 }
