@@ -112,7 +112,8 @@ Status Run(const PermuteArgs& args, const Context::Impl& context, std::int64_t s
   SpreadRows(context, index, args.tokens, args.permuted_tokens);
   ZeroRows(context, made, rows, args.permuted_tokens);
   if (args.probs) {
-    SpreadWeights(context, index, nullptr, made, AsMatrix(*args.probs), *args.permuted_probs);
+    SpreadWeights(context, index, nullptr, AsMatrix(*args.probs), *args.permuted_probs);
+    ZeroWeights(made, rows, *args.permuted_probs);
   }
   return {};
 }

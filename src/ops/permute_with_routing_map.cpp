@@ -21,12 +21,10 @@ void PermuteRows(const Context::Impl& context, const RowMap::Impl& map,
                  const std::optional<ConstTensorView>& probs,
                  const std::optional<TensorView>& permuted_probs) {
   SpreadRows(context, map.token_rows(), tokens, permuted_tokens);
-  // Rows past the routes hold no token.
-  const std::int64_t first_empty_row = map.slot_rows.size();
-  ZeroRows(context, first_empty_row, map.num_rows, permuted_tokens);
+  for (const Range& run : map.empty_rows) ZeroRows(context, run.begin, run.end, permuted_tokens);
   if (probs) {
-    SpreadWeights(context, map.token_rows(), map.slot_experts.data(), first_empty_row, *probs,
-                  *permuted_probs);
+    SpreadWeights(context, map.token_rows(), map.slot_experts.data(), *probs, *permuted_probs);
+    for (const Range& run : map.empty_rows) ZeroWeights(run.begin, run.end, *permuted_probs);
   }
 }
 

@@ -139,7 +139,7 @@ Status CopyProbs(const Context::Impl& context, const WeightedIndex& index, const
     }
     places.rows = slots.data();
   }
-  SpreadWeights(context, places, index.columns.data(), index.num_slots, *routes.probs, dst);
+  SpreadWeights(context, places, index.columns.data(), *routes.probs, dst);
   return {};
 }
 

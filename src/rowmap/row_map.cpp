@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <new>
 
 #include "base/checks.hpp"
@@ -70,21 +71,8 @@ Status BuildNotPadded(const Context::Impl& context, std::optional<std::int64_t> 
     }
   });
   for (std::int64_t row = routes; row < impl->num_rows; ++row) impl->row_tokens[row] = -1;
+  if (routes < impl->num_rows) impl->empty_rows = {{routes, impl->num_rows}};
   return {};
-}
-
-// Fills the rows of an expert past its routed tokens with unrouted tokens, ascending. `rows` holds
-// the expert's `routed` < capacity tokens, ascending, and has room for capacity <= num_tokens.
-void AddPadRows(std::int32_t* rows, std::int64_t routed, std::int64_t capacity) {
-  std::int64_t at = routed;
-  std::int64_t next_routed = 0;
-  for (std::int32_t token = 0; at < capacity; ++token) {
-    if (next_routed < routed && rows[next_routed] == token) {
-      ++next_routed;
-    } else {
-      rows[at++] = token;
-    }
-  }
 }
 
 Status BuildDropAndPad(const Context::Impl& context, std::int64_t capacity, RouteScan* scan,
@@ -113,17 +101,26 @@ Status BuildDropAndPad(const Context::Impl& context, std::int64_t capacity, Rout
       if (routed < capacity) AddPadRows(impl->row_tokens.data() + e * capacity, routed, capacity);
     }
   });
-  TokenOfRowIndex index;
-  std::int64_t bad = -1;
-  MOEPERM_TRY(
-      index.Build(context, impl->row_tokens.data(), impl->num_rows, impl->num_tokens, &bad));
-  impl->token_offsets = std::move(index.offsets);
-  impl->slot_rows = std::move(index.rows);
-  MOEPERM_TRY(impl->slot_experts.Allocate(impl->num_rows));
-  for (std::int64_t slot = 0; slot < impl->num_rows; ++slot) {
-    impl->slot_experts[slot] = static_cast<std::int32_t>(impl->slot_rows[slot] / capacity);
+  return IndexByToken(context, impl);
+}
+
+// What the options beyond the original need.
+Status CheckSpecial(const ConstTensorView& map, const RowMapOptions& options) {
+  if (options.capacity < 0) return msg::Negative("capacity", options.capacity);
+  if (options.align < 1) return msg::NotPositive("align", options.align);
+  MOEPERM_TRY(CheckRowCount("align", options.align));
+  if (options.drop_and_pad && options.align != 1) {
+    return msg::Unexpected("align", "the rows of an expert are `capacity` in drop-and-pad mode");
   }
-  return {};
+  if (!options.drop_and_pad && options.mask_pads) {
+    return msg::Unexpected("mask_pads", "it is for drop-and-pad mode");
+  }
+  if (options.keep == KeepPolicy::kFirst) return {};
+  if (!options.probs)
+    return msg::Missing("probs", "the routes of the highest probs are to be kept");
+  MOEPERM_TRY(CheckInput("probs", *options.probs, 2, Kind::kFloat));
+  MOEPERM_TRY(CheckDim("probs", *options.probs, 0, map.shape(0), "tokens"));
+  return CheckDim("probs", *options.probs, 1, map.shape(1), "experts");
 }
 
 }  // namespace
@@ -142,8 +139,27 @@ Status BuildRowMap(const Context::Impl& context, const ConstTensorView& map,
   for (std::int64_t e = 0; e < impl->num_experts; ++e) {
     impl->tokens_per_expert[e] = scan.expert_begins()[e + 1] - scan.expert_begins()[e];
   }
-  return options.drop_and_pad ? BuildDropAndPad(context, options.capacity, &scan, impl)
-                              : BuildNotPadded(context, options.num_rows, &scan, impl);
+  impl->num_routes = scan.num_routes();
+  if (IsSpecial(options)) {
+    MOEPERM_TRY(BuildNotPadded(context, /*num_rows=*/std::nullopt, &scan, impl));
+    MOEPERM_TRY(Rearrange(context, options, impl));
+  } else if (options.drop_and_pad) {
+    MOEPERM_TRY(BuildDropAndPad(context, options.capacity, &scan, impl));
+  } else {
+    MOEPERM_TRY(BuildNotPadded(context, options.num_rows, &scan, impl));
+  }
+  MOEPERM_TRY(impl->kept_per_expert.Allocate(impl->num_experts));
+  std::int64_t kept = 0;
+  for (std::int64_t e = 0; e < impl->num_experts; ++e) {
+    const std::int64_t limit = IsSpecial(options) && options.capacity > 0
+                                   ? options.capacity
+                                   : std::numeric_limits<std::int64_t>::max();
+    impl->kept_per_expert[e] = std::min(
+        {impl->tokens_per_expert[e], limit, impl->expert_offsets[e + 1] - impl->expert_offsets[e]});
+    kept += impl->kept_per_expert[e];
+  }
+  impl->num_dropped = impl->num_routes - kept;
+  return {};
 }
 
 RowMap::RowMap() noexcept {
@@ -162,6 +178,7 @@ Status RowMap::FromRoutingMap(const ConstTensorView& routing_map, const RowMapOp
     MOEPERM_TRY(CheckInput("routing_map", routing_map, 2, Kind::kRoutingMap));
     MOEPERM_TRY(CheckCount("routing_map", routing_map, 0));
     MOEPERM_TRY(CheckCount("routing_map", routing_map, 1));
+    MOEPERM_TRY(CheckSpecial(routing_map, options));
     if (options.drop_and_pad) {
       MOEPERM_TRY(CheckCapacity(options.capacity, routing_map.shape(0), routing_map.shape(1), 0));
     } else if (options.num_rows) {
@@ -192,6 +209,11 @@ std::span<const std::int32_t> RowMap::row_tokens() const noexcept {
 }
 std::span<const std::int64_t> RowMap::tokens_per_expert() const noexcept {
   return impl_->tokens_per_expert.span();
+}
+std::int64_t RowMap::num_routes() const noexcept { return impl_->num_routes; }
+std::int64_t RowMap::num_dropped() const noexcept { return impl_->num_dropped; }
+std::span<const std::int64_t> RowMap::kept_per_expert() const noexcept {
+  return impl_->kept_per_expert.span();
 }
 std::span<const std::int64_t> RowMap::expert_offsets() const noexcept {
   static constexpr std::int64_t kNone[] = {0};

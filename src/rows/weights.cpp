@@ -10,8 +10,8 @@ namespace {
 
 template <class Element>
 void SpreadElements(const Context::Impl& context, const TokenRows& index,
-                    const std::int32_t* slot_experts, std::int64_t first_empty_row,
-                    const ConstTensorView& src, const TensorView& dst) {
+                    const std::int32_t* slot_experts, const ConstTensorView& src,
+                    const TensorView& dst) {
   const auto* from = static_cast<const Element*>(src.data());
   auto* to = static_cast<Element*>(dst.data());
   constexpr auto kSize = static_cast<std::int64_t>(sizeof(Element));
@@ -29,7 +29,6 @@ void SpreadElements(const Context::Impl& context, const TokenRows& index,
       }
     }
   });
-  for (std::int64_t row = first_empty_row; row < dst.shape(0); ++row) to[row * dst.stride(0)] = 0;
 }
 
 // body(token) for every token, in parallel.
@@ -121,11 +120,21 @@ void StoreWeights(const Context::Impl& context, const SlotColumns& slots, const 
 }
 
 void SpreadWeights(const Context::Impl& context, const TokenRows& index,
-                   const std::int32_t* slot_experts, std::int64_t first_empty_row,
-                   const ConstTensorView& src, const TensorView& dst) {
+                   const std::int32_t* slot_experts, const ConstTensorView& src,
+                   const TensorView& dst) {
   (SizeOf(src.dtype()) == 4
        ? SpreadElements<std::uint32_t>
-       : SpreadElements<std::uint16_t>)(context, index, slot_experts, first_empty_row, src, dst);
+       : SpreadElements<std::uint16_t>)(context, index, slot_experts, src, dst);
+}
+
+void ZeroWeights(std::int64_t begin, std::int64_t end, const TensorView& dst) {
+  for (std::int64_t row = begin; row < end; ++row) {
+    if (SizeOf(dst.dtype()) == 4) {
+      static_cast<std::uint32_t*>(dst.data())[row * dst.stride(0)] = 0;
+    } else {
+      static_cast<std::uint16_t*>(dst.data())[row * dst.stride(0)] = 0;
+    }
+  }
 }
 
 }  // namespace moeperm

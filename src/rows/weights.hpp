@@ -13,12 +13,14 @@
 
 namespace moeperm {
 
-// dst[row] = src[token][expert] for every slot with a row; dst[row] = 0 for the rows from
-// `first_empty_row` on. src [tokens, experts] and dst [rows] of one dtype, any strides.
-// slot_experts null: a slot's expert is its place in the token.
+// dst[row] = src[token][expert] for every slot with a row. src [tokens, experts] and dst [rows] of
+// one dtype, any strides. slot_experts null: a slot's expert is its place in the token.
 void SpreadWeights(const Context::Impl& context, const TokenRows& index,
-                   const std::int32_t* slot_experts, std::int64_t first_empty_row,
-                   const ConstTensorView& src, const TensorView& dst);
+                   const std::int32_t* slot_experts, const ConstTensorView& src,
+                   const TensorView& dst);
+
+// dst[row] = 0 for the rows [begin, end).
+void ZeroWeights(std::int64_t begin, std::int64_t end, const TensorView& dst);
 
 // A view of one dimension as a matrix of one column; others as they are.
 ConstTensorView AsMatrix(const ConstTensorView& view);

@@ -38,7 +38,7 @@ std::vector<Group> Loops(std::int64_t loops, std::int64_t each, std::int64_t las
 }
 
 // What is left of the buffer comes last.
-void Fill(Stage* stage, std::vector<BufferPart> parts, std::int64_t ub_bytes) {
+void Fill(Stage* stage, const std::vector<BufferPart>& parts, std::int64_t ub_bytes) {
   Wide left = ub_bytes;
   for (const BufferPart& part : parts) {
     if (part.bytes <= 0) continue;

@@ -11,7 +11,7 @@
 namespace moeperm::cann::host {
 
 // Workspace that the runtime's own library asks for, in every tiling of the family.
-inline constexpr std::int64_t kSystemWorkspaceBytes = 16 * 1024 * 1024;
+inline constexpr std::int64_t kSystemWorkspaceBytes = std::int64_t{16} * 1024 * 1024;
 
 class TilingBuilder {
  public:
