@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many threads, streams and events at once; random calls, right and wrong ones mixed.
 #include <array>
+#include <cstdio>
+#include <map>
 #include <random>
 #include <thread>
 #include <vector>
@@ -153,7 +155,7 @@ class Pool {
 // and that nothing is touched that is not the program's.
 class RandomCalls {
  public:
-  explicit RandomCalls(unsigned seed) : random_(seed) {}
+  RandomCalls(unsigned seed, std::map<int, int>& seen) : random_(seed), seen_(seen) {}
   // Nothing may be queued any longer when the memory goes.
   ~RandomCalls() {
     (void)aclInit(nullptr);  // should it be finalised: what was made since has to go too
@@ -162,6 +164,7 @@ class RandomCalls {
   void Run(int calls) {
     for (int i = 0; i < calls; ++i) {
       const int code = Call(static_cast<int>(random_() % 32));
+      ++seen_[code];
       ASSERT_TRUE(Documented(code)) << "call " << i << " gave " << code << ": " << TakeText();
       if (code == ACL_SUCCESS || random_() % 8 != 0) continue;
       ASSERT_NE(TakeText(), "") << "call " << i << " gave " << code << " without a text";
@@ -284,6 +287,7 @@ class RandomCalls {
   }
 
   std::mt19937 random_;
+  std::map<int, int>& seen_;  // how often each code came
   Pool contexts_{random_};
   Pool streams_{random_};
   Pool events_{random_};
@@ -298,9 +302,19 @@ TEST(RandomCallsTest, NeverCrash) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the calls write to the same memory from many streams, which is their own fault";
 #endif
+  std::map<int, int> seen;
   for (unsigned seed = 0; seed < 10; ++seed) {
     SCOPED_TRACE(seed);
-    RandomCalls(seed).Run(10000);
+    RandomCalls(seed, seen).Run(10000);
+  }
+  // The calls get about: enough of them succeed, and they meet most of the codes.
+  for (const int code : {100000, 100002, 107000, 107001, 107002, 107003, 107006, 107017, 107021,
+                         207000, 207001, 507000, 507035}) {
+    EXPECT_GT(seen[code], 10) << code;
+  }
+  EXPECT_GT(seen[ACL_SUCCESS], 20000);
+  if (HasFailure()) {
+    for (const auto& [code, count] : seen) std::printf("%d: %d\n", code, count);
   }
 }
 
