@@ -3,7 +3,8 @@
 // also MoeTokenPermuteWithEp and its gradient, for a process that holds some of the rows.
 //
 // Symbols in shapes: T tokens, H hidden, K slots a token (top_k), E experts, R rows. What the
-// header of permute_with_routing_map.hpp says of dtypes, views, outputs and errors holds here too.
+// header of permute_with_routing_map.hpp says of dtypes, views, outputs and errors holds here too;
+// an expert out of range is a kIndexOutOfRange.
 #pragma once
 
 #include <cstdint>

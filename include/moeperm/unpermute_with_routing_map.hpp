@@ -29,7 +29,8 @@ namespace moeperm {
 // of probs[t][row / C] * permuted_tokens[row], from +0; a weight of 0 multiplies.
 //
 // Sums are kept in float32, each product rounded before it is added, the sum rounded once. The
-// original rounds products to the dtype of the rows in drop-and-pad mode: `round_products`.
+// original rounds products to the dtype of the rows in drop-and-pad mode: `round_products`, which
+// does so in either mode.
 struct UnpermuteWithRoutingMapArgs {
   ConstTensorView permuted_tokens;             // [R, H] float
   ConstTensorView sorted_indices;              // [T * K] or [R], int32 or int64
@@ -47,7 +48,8 @@ MOEPERM_EXPORT Status UnpermuteWithRoutingMap(const UnpermuteWithRoutingMapArgs&
                                               const Context& context = Context::Default()) noexcept;
 
 // permuted_tokens_grad[row] = weight of the row's slot * tokens_grad[t], rounded once (a copy
-// without probs); +0 for rows of no slot; of several slots of one row the last one is taken.
+// without probs); +0 for rows of no slot; of several slots of one row the last one is taken. With
+// probs, a slot without an expert in the map is none.
 // probs_grad[t][e] = <permuted_tokens[row], tokens_grad[t]> for the row of route (t, e), in the
 // order of addition that UnpermuteGrad has; +0 elsewhere, and where the slot holds no row.
 // Drop-and-pad: of two rows with one pair (t, e) the last one is taken. Either gradient may be
