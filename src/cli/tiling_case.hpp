@@ -56,6 +56,6 @@ TilingCase MakeTilingCase(const TilingOptions& options);
 const cann::host::OpDef& FindOpOrThrow(const std::string& name);
 
 // The drawing of a case.
-std::string TilingPicture(const TilingCase& tiling_case);
+std::string TilingPicture(const TilingCase& made);
 
 }  // namespace moeperm::cli

@@ -128,16 +128,17 @@ Status CopyProbs(const Context::Impl& context, const WeightedIndex& index, const
   Buffer<std::int32_t> slots;
   if (!routes.drop_and_pad) {
     MOEPERM_TRY(slots.Allocate(index.num_slots));
+    std::int32_t* const rows = slots.data();
     auto* const to = static_cast<std::uint8_t*>(dst.data());
     const auto element = static_cast<std::int64_t>(SizeOf(dst.dtype()));
     for (std::int64_t slot = 0; slot < index.num_slots; ++slot) {
       const bool routed = index.columns[slot] >= 0;
-      slots[slot] = routed ? static_cast<std::int32_t>(slot) : -1;
+      rows[slot] = routed ? static_cast<std::int32_t>(slot) : -1;
       if (!routed) {
         std::memset(to + slot * dst.stride(0) * element, 0, static_cast<std::size_t>(element));
       }
     }
-    places.rows = slots.data();
+    places.rows = rows;
   }
   SpreadWeights(context, places, index.columns.data(), *routes.probs, dst);
   return {};
@@ -205,8 +206,9 @@ Status RunGrad(const UnpermuteWithRoutingMapGradArgs& args, const Context::Impl&
   Buffer<std::int32_t> routed;
   if (!args.drop_and_pad && args.probs) {  // a slot without an expert writes no row
     MOEPERM_TRY(routed.Allocate(index.num_slots));
+    std::int32_t* const rows = routed.data();
     for (std::int64_t slot = 0; slot < index.num_slots; ++slot) {
-      routed[slot] = index.columns[slot] < 0 ? -1 : index.rows.rows[slot];
+      rows[slot] = index.columns[slot] < 0 ? -1 : index.rows.rows[slot];
     }
     index.rows.rows = routed.data();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cann/runtime/queue.hpp"
 
-#include <signal.h>
+#include <csignal>
 
 #include <algorithm>
 #include <exception>
