@@ -22,15 +22,25 @@
 
 namespace moeperm::bench {
 
-enum class Op { kForward, kTokensGrad, kProbsGrad, kRowMap };
+enum class Op {
+  kForward,
+  kTokensGrad,
+  kProbsGrad,
+  kRowMap,
+  kUnpermute,      // weighted, as kForward laid the rows out
+  kUnpermuteGrad,  // both gradients
+  kIndexPermute    // not padded only, without probs
+};
 
 struct OpName {
   Op op;
   std::string_view name;
 };
 inline constexpr std::array kOps = {
-    OpName{Op::kForward, "forward"}, OpName{Op::kTokensGrad, "tokens-grad"},
-    OpName{Op::kProbsGrad, "probs-grad"}, OpName{Op::kRowMap, "row-map"}};
+    OpName{Op::kForward, "forward"},           OpName{Op::kTokensGrad, "tokens-grad"},
+    OpName{Op::kProbsGrad, "probs-grad"},      OpName{Op::kRowMap, "row-map"},
+    OpName{Op::kUnpermute, "unpermute"},       OpName{Op::kUnpermuteGrad, "unpermute-grad"},
+    OpName{Op::kIndexPermute, "index-permute"}};
 
 // Each input read once, each output written once.
 struct Traffic {
@@ -76,6 +86,8 @@ class Workload {
         permuted_tokens_(Allocate(sizes.dtype, sizes.rows, sizes.hidden)),
         permuted_probs_(Allocate(sizes.probs_dtype, sizes.rows, 1)),
         sorted_indices_(Allocate(DType::kInt32, slots(), 1)),
+        indices_(Allocate(DType::kInt32, sizes.drop_and_pad ? 0 : slots(), 1)),
+        slot_probs_(Allocate(sizes.probs_dtype, slots(), 1)),
         tokens_grad_(Allocate(sizes.dtype, sizes.tokens, sizes.hidden)),
         probs_grad_(Allocate(sizes.probs_dtype, sizes.tokens, sizes.experts)) {}
 
@@ -119,10 +131,14 @@ class Workload {
     row_map_bytes_ = map.token_offsets().size_bytes() + map.slot_rows().size_bytes() +
                      map.slot_experts().size_bytes() + map.row_tokens().size_bytes() +
                      map.tokens_per_expert().size_bytes() + map.expert_offsets().size_bytes();
+    if (!sizes_.drop_and_pad) FillIndices();
     return Run(Op::kForward, context);
   }
 
-  [[nodiscard]] Status Run(Op op, const Context& context) const {
+  // Whether the shape has this operation.
+  [[nodiscard]] bool Has(Op op) const { return op != Op::kIndexPermute || !sizes_.drop_and_pad; }
+
+  [[nodiscard]] Status Run(Op op, const Context& context) {
     switch (op) {
       case Op::kForward: {
         PermuteWithRoutingMapArgs args;
@@ -153,6 +169,46 @@ class Workload {
             View<false>(probs_grad_, sizes_.probs_dtype, sizes_.tokens, sizes_.experts);
         return PermuteWithRoutingMapGrad(args, context);
       }
+      case Op::kUnpermute: {
+        const auto call = [&](auto args, auto operation) {
+          args.permuted_tokens =
+              View<true>(permuted_tokens_, sizes_.dtype, sizes_.rows, sizes_.hidden);
+          args.tokens = View<false>(tokens_grad_, sizes_.dtype, sizes_.tokens, sizes_.hidden);
+          return operation(args, context);
+        };
+        return sizes_.drop_and_pad
+                   ? call(PaddedBack<UnpermuteWithRoutingMapArgs>(), UnpermuteWithRoutingMap)
+                   : call(Back<UnpermuteArgs>(), Unpermute);
+      }
+      case Op::kUnpermuteGrad: {
+        if (permuted_tokens_grad_.data() == nullptr) {
+          permuted_tokens_grad_ = Allocate(sizes_.dtype, sizes_.rows, sizes_.hidden);
+        }
+        const auto call = [&](auto args, auto operation) {
+          args.tokens_grad = View<true>(tokens_, sizes_.dtype, sizes_.tokens, sizes_.hidden);
+          args.permuted_tokens =
+              View<true>(permuted_tokens_, sizes_.dtype, sizes_.rows, sizes_.hidden);
+          args.permuted_tokens_grad =
+              View<false>(permuted_tokens_grad_, sizes_.dtype, sizes_.rows, sizes_.hidden);
+          args.probs_grad = View<false>(probs_grad_, sizes_.probs_dtype, sizes_.tokens,
+                                        sizes_.drop_and_pad ? sizes_.experts : sizes_.top_k);
+          return operation(args, context);
+        };
+        return sizes_.drop_and_pad ? call(PaddedBack<UnpermuteWithRoutingMapGradArgs>(),
+                                          UnpermuteWithRoutingMapGrad)
+                                   : call(Back<UnpermuteGradArgs>(), UnpermuteGrad);
+      }
+      case Op::kIndexPermute: {
+        PermuteArgs args;
+        args.tokens = View<true>(tokens_, sizes_.dtype, sizes_.tokens, sizes_.hidden);
+        args.indices = View<true>(indices_, DType::kInt32, sizes_.tokens, sizes_.top_k);
+        args.num_experts = sizes_.experts;
+        args.num_out_tokens = sizes_.rows;
+        args.permuted_tokens =
+            View<false>(permuted_tokens_, sizes_.dtype, sizes_.rows, sizes_.hidden);
+        args.sorted_indices = Vector<false>(sorted_indices_, DType::kInt32, slots());
+        return Permute(args, context);
+      }
       case Op::kRowMap:
         break;
     }
@@ -176,6 +232,14 @@ class Workload {
       case Op::kProbsGrad:
         return {Size(permuted_probs_) + Size(sizes_.drop_and_pad ? sorted_indices_ : routing_map_),
                 Size(probs_grad_)};
+      case Op::kUnpermute:
+        return {Size(permuted_tokens_) + Size(sorted_indices_) + Size(slot_probs_),
+                Size(tokens_grad_)};
+      case Op::kUnpermuteGrad:
+        return {used + Size(permuted_tokens_) + Size(sorted_indices_) + Size(slot_probs_),
+                Size(permuted_tokens_) + Size(sizes_.drop_and_pad ? probs_grad_ : slot_probs_)};
+      case Op::kIndexPermute:
+        return {used + Size(indices_), Size(permuted_tokens_) + Size(sorted_indices_)};
       case Op::kRowMap:
         break;
     }
@@ -213,11 +277,45 @@ class Workload {
     return args;
   }
 
+  template <class Args>
+  [[nodiscard]] Args Back() const {
+    Args args;
+    args.sorted_indices = Vector<true>(sorted_indices_, DType::kInt32, slots());
+    args.probs = View<true>(slot_probs_, sizes_.probs_dtype, sizes_.tokens, sizes_.top_k);
+    return args;
+  }
+  template <class Args>
+  [[nodiscard]] Args PaddedBack() const {
+    Args args;
+    args.sorted_indices = Vector<true>(sorted_indices_, DType::kInt32, slots());
+    args.probs = View<true>(probs_, sizes_.probs_dtype, sizes_.tokens, sizes_.experts);
+    args.drop_and_pad = true;
+    return args;
+  }
+
+  void FillIndices() {
+    auto* const indices = reinterpret_cast<std::int32_t*>(indices_.data());
+    const auto* const map = reinterpret_cast<const std::uint8_t*>(routing_map_.data());
+    std::fill_n(indices, slots(), -1);
+    for (std::int64_t t = 0; t < sizes_.tokens; ++t) {
+      for (std::int64_t e = 0, k = 0; e < sizes_.experts && k < sizes_.top_k; ++e) {
+        if (map[t * sizes_.experts + e] != 0) {
+          indices[t * sizes_.top_k + k++] = static_cast<std::int32_t>(e);
+        }
+      }
+    }
+    synthetic::Fill(sizes_.probs_dtype, synthetic::Values::kUnit,
+                    synthetic::Key(1, synthetic::Stream::kProbs), 0, slot_probs_.bytes());
+  }
+
   Sizes sizes_;
   Buffer tokens_, routing_map_, probs_;
   // The forward's outputs, and the gradients' inputs.
   Buffer permuted_tokens_, permuted_probs_, sorted_indices_;
+  // The experts of the map, and their probs, slot by slot.
+  Buffer indices_, slot_probs_;
   Buffer tokens_grad_, probs_grad_;
+  Buffer permuted_tokens_grad_;  // of kUnpermuteGrad, where that is run
   std::uint64_t used_tokens_ = 0;
   std::uint64_t row_map_bytes_ = 0;
 };

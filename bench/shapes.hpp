@@ -65,10 +65,10 @@ inline constexpr Shape kShapes[] = {
 };
 // clang-format on
 
-// Memory a shape needs: tokens, permuted tokens and their gradients, the probs, the map.
+// Memory a shape needs: tokens and their gradients, permuted tokens and theirs, the probs, the map.
 constexpr std::uint64_t MemoryBytes(const Shape& shape, std::size_t element) {
   const auto wide = static_cast<std::uint64_t>(shape.hidden) * element;
-  return static_cast<std::uint64_t>(2 * shape.tokens + shape.rows()) * wide +
+  return static_cast<std::uint64_t>(2 * (shape.tokens + shape.rows())) * wide +
          static_cast<std::uint64_t>(shape.tokens * shape.experts) * 9;
 }
 

@@ -78,6 +78,10 @@ class Bench {
 
   void RunFile(const std::string& path) {
     const io::SafetensorsFile file(path);
+    if (IsIndexForm(file)) {
+      io::Fail("{}: has indices; bench takes cases with a routing_map, and derives indices from it",
+               path);
+    }
     const ForwardInputs inputs(file, options_.attributes);
     // What the operator refuses is refused with its own words, before memory is taken.
     PermuteWithRoutingMapSpecs specs;
@@ -144,6 +148,7 @@ class Bench {
     for (const bench::OpName& entry : bench::kOps) {
       const bench::Op op = entry.op;
       const std::string_view op_name = entry.name;
+      if (!work.Has(op)) continue;
       if (!options_.ops.empty() && std::ranges::count(options_.ops, op_name) == 0) continue;
       progress_.SetLabel(fmt::format("measuring {} {}", name, op_name));
       const bench::Traffic traffic = work.Bytes(op);

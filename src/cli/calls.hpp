@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/attributes.hpp"
@@ -15,6 +17,7 @@ namespace moeperm::cli {
 struct IndexInputs {
   IndexInputs(const io::SafetensorsFile& file, const AttributeOptions& options);
 
+  std::string path;
   InputTensor tokens;
   InputTensor indices;
   std::optional<InputTensor> probs;
@@ -27,16 +30,20 @@ struct Called {
   double seconds = 0;
 };
 
-// All throw io::Error. Every gradient whose input is there is computed, where the arguments are of
+// All throw io::Error, which names the file `path` where all arguments are from it. Every gradient
+// whose input is there is computed, where the arguments are of
 // a gradient.
 Called Call(const IndexInputs& inputs, DType index_dtype, const Context& context);
-Called Call(PermuteGradArgs args, const Context& context);
-Called Call(UnpermuteArgs args, std::int64_t tokens, const Context& context);
-Called Call(UnpermuteWithRoutingMapArgs args, std::int64_t tokens, const Context& context);
+Called Call(PermuteGradArgs args, const Context& context, std::string_view path = {});
+Called Call(UnpermuteArgs args, std::int64_t tokens, const Context& context,
+            std::string_view path = {});
+Called Call(UnpermuteWithRoutingMapArgs args, std::int64_t tokens, const Context& context,
+            std::string_view path = {});
 
 enum class Only { kBoth, kTokens, kProbs };  // which of the two gradients
-Called Call(UnpermuteGradArgs args, std::int64_t rows, Only only, const Context& context);
+Called Call(UnpermuteGradArgs args, std::int64_t rows, Only only, const Context& context,
+            std::string_view path = {});
 Called Call(UnpermuteWithRoutingMapGradArgs args, std::int64_t rows, Only only,
-            const Context& context);
+            const Context& context, std::string_view path = {});
 
 }  // namespace moeperm::cli

@@ -151,15 +151,15 @@ bool AllEqual(const Json& comparison) {
 std::string ComparisonText(const Json& comparison) {
   const std::string name = comparison["tensor"];
   if (comparison.contains("problem")) {
-    return fmt::format("{:<18} WRONG  {}\n", name, comparison["problem"].get<std::string>());
+    return fmt::format("  {:<20} WRONG  {}\n", name, comparison["problem"].get<std::string>());
   }
   const std::string elements = FormatCount(comparison["elements"]);
-  if (AllEqual(comparison)) return fmt::format("{:<18} equal  {} elements\n", name, elements);
+  if (AllEqual(comparison)) return fmt::format("  {:<20} equal  {} elements\n", name, elements);
   const Json& first = comparison["first"];
   const auto text = [&](const char* key) { return first[key].get<std::string>(); };
   return fmt::format(
-      "{:<18} WRONG  {} of {} elements differ, by up to {}\n"
-      "{:<18}        first at {}: {} ({}), must be {} ({})\n",
+      "  {:<20} WRONG  {} of {} elements differ, by up to {}\n"
+      "  {:<20}        first at {}: {} ({}), must be {} ({})\n",
       name, FormatCount(comparison["different"]), elements,
       comparison["largest_difference"].get<std::string>(), "",
       FormatShape(first["index"].get<std::vector<std::int64_t>>()), text("got"), text("got_bits"),

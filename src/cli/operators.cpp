@@ -44,11 +44,8 @@ ForwardOutputs::ForwardOutputs(const ForwardInputs& inputs, DType index_dtype)
 }
 
 double ForwardOutputs::Run(const Context& context) {
-  return Time("permuting", [&] {
-    Status status = PermuteWithRoutingMap(args_, context);
-    ThrowUnlessOk(status, path_);
-    return status;
-  });
+  return Time(
+      "permuting", [&] { return PermuteWithRoutingMap(args_, context); }, path_);
 }
 
 GradOutputs::GradOutputs(const PermuteWithRoutingMapGradArgs& args) : args_(args) {

@@ -15,12 +15,13 @@
 
 namespace moeperm::cli {
 
-// Seconds of a call, a callable returning Status; throws io::Error.
+// Seconds of a call, a callable returning Status; throws io::Error, which names the file `path`
+// where all arguments are from it.
 template <class Call>
-double Time(const char* label, const Call& call) {
+double Time(const char* label, const Call& call, std::string_view path = {}) {
   const Progress progress(label);
   const auto start = std::chrono::steady_clock::now();
-  ThrowUnlessOk(call());
+  ThrowUnlessOk(call(), path);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 

@@ -10,6 +10,32 @@ using testing::StartsWith;
 
 class Check : public CliTest {
  protected:
+  // What was compared, as "operator: tensor".
+  static std::vector<std::string> Outputs(const Json& result) {
+    std::vector<std::string> names;
+    for (const Json& output : result["outputs"]) {
+      names.push_back(output["operator"].get<std::string>() + ": " +
+                      output["tensor"].get<std::string>());
+    }
+    return names;
+  }
+  static std::vector<std::string> OutputsOfCase(bool index_form, bool probs) {
+    std::vector<std::string> names = {"permute: permuted_tokens"};
+    const auto add = [&](const char* name, bool there) {
+      if (there) names.emplace_back(name);
+    };
+    add("permute: permuted_probs", probs);
+    add("permute: sorted_indices", true);
+    add("permute: tokens_per_expert", true);
+    add("permute: expert_offsets", !index_form);
+    add("grad: tokens_grad", true);
+    add("grad: probs_grad", probs);
+    add("unpermute: tokens", true);
+    add("unpermute: gathered_probs", probs && !index_form);
+    add("unpermute-grad: permuted_tokens_grad", true);
+    add("unpermute-grad: probs_grad", probs);
+    return names;
+  }
   // Changes one byte of a tensor in a file.
   void FlipBit(const std::string& name, const std::string& tensor, std::size_t byte) const {
     std::string bytes = ReadBytes(name);
@@ -31,6 +57,9 @@ TEST_F(Check, AllKindsOfCasesAreEqual) {
       {"--num-out-tokens", "5000"},
       {"--drop-and-pad", "--capacity", "40", "--routing", "zipf"},
       {"--drop-and-pad", "--capacity", "3", "--dtype", "bfloat16", "--map-dtype", "int8"},
+      {"--index"},
+      {"--index", "--duplicates", "--dtype", "bfloat16", "--probs-dtype", "float32"},
+      {"--index", "--num-out-tokens", "50", "--probs-dtype", "none"},
   };
   for (const auto& options : cases) {
     std::vector<std::string> make = {"make-case", "c",  "--tokens",  "211",
@@ -39,9 +68,9 @@ TEST_F(Check, AllKindsOfCasesAreEqual) {
     RunOk(make);
     const Json result = RunJson({"check", "c"});
     EXPECT_EQ(result["equal"], true) << result;
-    const bool probs = ReadHeader("c").contains("probs");
-    EXPECT_EQ(result["outputs"].size(), probs ? 7U : 5U);
-    const Json rows = ReadHeader("c")["permuted_tokens_grad"]["shape"][0];
+    const Json header = ReadHeader("c");
+    EXPECT_EQ(Outputs(result), OutputsOfCase(header.contains("indices"), header.contains("probs")));
+    const Json rows = header["permuted_tokens_grad"]["shape"][0];
     EXPECT_EQ(result["outputs"][0]["elements"], 65 * rows.get<int>());
   }
 }
@@ -76,6 +105,35 @@ TEST_F(Check, ADifferenceIsShown) {
   FlipBit("p", "sorted_indices", 8);
   EXPECT_THAT(Run({"check", "c", "--against", "p"}).out,
               HasSubstr("1 of 20 elements differ, by up to 1"));
+}
+
+// The files of the way back; probs_grad is an output of two operators, so --of says whose it is.
+TEST_F(Check, TheWayBackOfAnotherImplementation) {
+  for (const bool index : {false, true}) {
+    std::vector<std::string> make = {"make-case", "c",         "--tokens", "10",      "--hidden",
+                                     "5",         "--experts", "4",        "--top-k", "2"};
+    if (index) make.emplace_back("--index");
+    RunOk(make);
+    RunOk({"permute", "c", "p"});
+    RunOk({"unpermute", "p", "u", "--probs-from", "c"});
+    RunOk({"grad", "c", "p", "g"});
+    RunOk({"unpermute-grad", "p", "g", "b", "--probs-from", "c"});
+    RunOk({"check", "c", "--against", "u", "--of", "unpermute"});
+    RunOk({"check", "c", "--against", "b", "--of", "unpermute-grad"});
+    const Outcome whose = Run({"check", "c", "--against", "b"});
+    EXPECT_EQ(whose.status, 1) << "probs_grad is taken for grad's";
+
+    FlipBit("u", "tokens", 4 * (6 * 5 + 1));
+    const Json tokens = RunJson({"check", "c", "--against", "u", "--of", "unpermute"}, 1);
+    EXPECT_EQ(tokens["outputs"][0]["first"]["index"], Json({6, 1}));
+    FlipBit("b", "permuted_tokens_grad", 4 * (19 * 5 + 4));
+    const Json rows = RunJson({"check", "c", "--against", "b", "--of", "unpermute-grad"}, 1);
+    EXPECT_EQ(rows["outputs"][0]["first"]["index"], Json({19, 4}));
+    EXPECT_EQ(rows["outputs"][0]["different"], 1);
+    EXPECT_EQ(rows["outputs"][1]["different"], 0);
+  }
+  const Outcome name = Run({"check", "c", "--against", "u", "--of", "unpermutate"});
+  EXPECT_EQ(name.status, 2);
 }
 
 TEST_F(Check, ShapesAndTypesOfAnotherImplementation) {
