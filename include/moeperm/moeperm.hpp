@@ -10,4 +10,5 @@
 #include "moeperm/status.hpp"                      // IWYU pragma: export
 #include "moeperm/tensor.hpp"                      // IWYU pragma: export
 #include "moeperm/unpermute.hpp"                   // IWYU pragma: export
+#include "moeperm/unpermute_by_row_map.hpp"        // IWYU pragma: export
 #include "moeperm/unpermute_with_routing_map.hpp"  // IWYU pragma: export

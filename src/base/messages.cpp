@@ -97,6 +97,9 @@ Status Negative(std::string_view name, std::int64_t value) {
 Status NotPositive(std::string_view name, std::int64_t value) {
   return Invalid("{} = {} but must be at least 1", name, value);
 }
+Status NotAmong(std::string_view name, std::int64_t value, std::int64_t first, std::int64_t last) {
+  return Invalid("{} = {} but must be from {} to {}", name, value, first, last);
+}
 Status AboveLimit(std::string_view name, std::int64_t value, std::int64_t limit) {
   return Invalid("{} = {} is above the limit of {}", name, value, limit);
 }

@@ -38,6 +38,7 @@ Status NothingToDo(std::string_view outputs);
 // Attributes.
 Status Negative(std::string_view name, std::int64_t value);
 Status NotPositive(std::string_view name, std::int64_t value);
+Status NotAmong(std::string_view name, std::int64_t value, std::int64_t first, std::int64_t last);
 Status AboveLimit(std::string_view name, std::int64_t value, std::int64_t limit);
 // `row_bytes`: bytes of a row's elements, to say what the rows would take; 0 where unknown.
 Status CapacityAboveTokens(std::int64_t capacity, std::int64_t tokens, std::int64_t experts,

@@ -41,6 +41,7 @@ void TestFamily(void);
 void TestFixtures(void);
 void TestInfer(void);
 void TestLastErrorOfThreads(void);
+void TestRowMapOptions(void);
 void TestRowMaps(void);
 void TestStructSizes(void);
 

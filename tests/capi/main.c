@@ -84,6 +84,7 @@ static const struct {
     {"fixtures", TestFixtures},
     {"infer", TestInfer},
     {"last_error", TestLastErrorOfThreads},
+    {"row_map_options", TestRowMapOptions},
     {"row_maps", TestRowMaps},
     {"struct_sizes", TestStructSizes},
 };
