@@ -284,6 +284,7 @@ moeperm_infer_permute_with_routing_map_grad(const moeperm_permute_with_routing_m
 
 #include "moeperm/c/permute.h"
 #include "moeperm/c/row_map.h"
+#include "moeperm/c/sort_chunks.h"
 #include "moeperm/c/unpermute.h"
 
 #endif /* MOEPERM_MOEPERM_H_ */

@@ -311,3 +311,11 @@ moeperm_code moeperm_unpermute_by_row_map_grad(const moeperm_row_map* row_map,
                                                const moeperm_context* context) {
   return capi::OperateByRowMap(row_map, args, context, moeperm::UnpermuteByRowMapGrad);
 }
+moeperm_code moeperm_sort_chunks(const moeperm_sort_chunks_args* args,
+                                 const moeperm_context* context) {
+  return capi::OperateIn(context, args, moeperm::SortChunks);
+}
+moeperm_code moeperm_sort_chunks_grad(const moeperm_sort_chunks_grad_args* args,
+                                      const moeperm_context* context) {
+  return capi::OperateIn(context, args, moeperm::SortChunksGrad);
+}

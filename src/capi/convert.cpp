@@ -260,6 +260,28 @@ Status Face<moeperm_unpermute_by_row_map_grad_args>::Convert(
   return {};
 }
 
+Status Face<moeperm_sort_chunks_args>::Convert(const moeperm_sort_chunks_args& from,
+                                               SortChunksArgs* to, Outputs outputs) {
+  MOEPERM_TAKE(rows);
+  MOEPERM_TAKE(probs);
+  MOEPERM_TAKE(split_sizes);
+  MOEPERM_TAKE(order);
+  MOEPERM_TAKE(sorted_rows);
+  MOEPERM_TAKE(sorted_probs);
+  return {};
+}
+
+Status Face<moeperm_sort_chunks_grad_args>::Convert(const moeperm_sort_chunks_grad_args& from,
+                                                    SortChunksGradArgs* to, Outputs outputs) {
+  MOEPERM_TAKE(sorted_rows_grad);
+  MOEPERM_TAKE(sorted_probs_grad);
+  MOEPERM_TAKE(split_sizes);
+  MOEPERM_TAKE(order);
+  MOEPERM_TAKE(rows_grad);
+  MOEPERM_TAKE(probs_grad);
+  return {};
+}
+
 #define MOEPERM_GIVE(field) to->field = ToSpec(from.field)
 
 void Give(const PermuteWithRoutingMapSpecs& from, moeperm_permute_with_routing_map_specs* to) {

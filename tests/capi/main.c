@@ -86,6 +86,7 @@ static const struct {
     {"last_error", TestLastErrorOfThreads},
     {"row_map_options", TestRowMapOptions},
     {"row_maps", TestRowMaps},
+    {"sort_chunks", TestSortChunks},
     {"struct_sizes", TestStructSizes},
 };
 
