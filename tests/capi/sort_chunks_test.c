@@ -8,7 +8,7 @@
 void TestSortChunks(void) {
   static const int64_t row_shape[] = {6, 1};
   static const int64_t chunk_shape[] = {4};
-  static const int32_t sizes[] = {2, 0, 3, 1};
+  static const int32_t split_sizes[] = {2, 0, 3, 1};
   static const int32_t order[] = {2, 0, 3, 1};
   static const float values[] = {1, 2, 3, 4, 5, 6};
   static const float sorted[] = {3, 4, 5, 1, 2, 6};
@@ -19,7 +19,7 @@ void TestSortChunks(void) {
   moeperm_tensor probs = moeperm_tensor_contiguous(values, MOEPERM_FLOAT32, 1, row_shape);
   moeperm_tensor to_rows = moeperm_tensor_contiguous(out_rows, MOEPERM_FLOAT32, 2, row_shape);
   moeperm_tensor to_probs = moeperm_tensor_contiguous(out_probs, MOEPERM_FLOAT32, 1, row_shape);
-  moeperm_tensor split = moeperm_tensor_contiguous(sizes, MOEPERM_INT32, 1, chunk_shape);
+  moeperm_tensor split = moeperm_tensor_contiguous(split_sizes, MOEPERM_INT32, 1, chunk_shape);
   moeperm_tensor by = moeperm_tensor_contiguous(order, MOEPERM_INT32, 1, chunk_shape);
   {
     NEWER(moeperm_sort_chunks_args) newer = {MOEPERM_SORT_CHUNKS_ARGS_INIT, {0}};
