@@ -6,6 +6,7 @@
 
 #include "support/contexts.hpp"
 #include "support/family_random.hpp"
+#include "support/row_map.hpp"
 
 namespace moeperm::test {
 namespace {
@@ -115,6 +116,58 @@ RC_GTEST_PROP(FamilyProperty, UnpermuteWithRoutingMapGradEqualsTheReference, (st
   const FamilySizes sizes = AnySizes();
   Random random(seed);
   CheckBackward(random, AnyBackWithMap(random, sizes));
+}
+
+// A row map of any options, and any values: of hidden that sizes tell.
+struct MapCase {
+  MapInputs map;
+  moeperm_reference::PlainRowMap plain;
+  BackInputs back;
+};
+MapCase AnyMapCase(Random& random, const FamilySizes& sizes) {
+  const std::int64_t experts = 1 + random.Below(random.Chance(20) ? 70 : 9);
+  MapInputs map = AnyMap(random, sizes.tokens, experts);
+  moeperm_reference::PlainRowMap plain = map.Reference();
+  const DType dtype = AnyFloat(random);
+  const auto rows = static_cast<std::int64_t>(plain.row_tokens.size());
+  std::optional<Tensor> probs;
+  if (random.Chance(75)) {
+    probs = AnyValues(random, AnyFloat(random), {sizes.tokens, experts});
+  }
+  BackInputs back =
+      BackOver(map, plain, AnyValues(random, dtype, {rows, sizes.hidden}),
+               AnyValues(random, dtype, {sizes.tokens, sizes.hidden}), std::move(probs));
+  back.round_products = random.Chance(30);
+  return {std::move(map), std::move(plain), std::move(back)};
+}
+
+RC_GTEST_PROP(FamilyProperty, UnpermuteByRowMapEqualsTheReference, (std::uint64_t seed)) {
+  const FamilySizes sizes = AnySizes();
+  Random random(seed);
+  const MapCase any = AnyMapCase(random, sizes);
+  const ExpectedPair expected = Reference(any.back);
+  InEveryIsa(random, [&](const Context& context, const AnyLayout& layout) {
+    BackOutputs outputs = MakeOutputs(any.back, layout);
+    Require(UnpermuteByRowMap(any.map.Build(context), ByRowMapArgsOf(any.back, outputs), context),
+            context);
+    Require(Matches(any.back, outputs, expected), context);
+  });
+}
+
+RC_GTEST_PROP(FamilyProperty, UnpermuteByRowMapGradEqualsTheReference, (std::uint64_t seed)) {
+  const FamilySizes sizes = AnySizes();
+  Random random(seed);
+  const MapCase any = AnyMapCase(random, sizes);
+  const ExpectedPair expected = ReferenceOfGrads(any.back);
+  const Wanted wanted =
+      random.OneOf<Wanted>({{true, true}, {true, true}, {true, false}, {false, true}});
+  InEveryIsa(random, [&](const Context& context, const AnyLayout& layout) {
+    BackGrads outputs = MakeGrads(any.back, wanted, layout);
+    Require(
+        UnpermuteByRowMapGrad(any.map.Build(context), ByRowMapArgsOf(any.back, outputs), context),
+        context);
+    Require(Matches(any.back, outputs, expected), context);
+  });
 }
 
 TensorSpec SpecOf(const Tensor& tensor) { return {tensor.dtype(), tensor.shape()}; }

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Row maps beyond the original's two modes: a capacity without padding, the choice of the routes
-// that keep their row, masked pad rows, experts' rows aligned. Against a plain list of what each
-// expert holds.
+// that keep their row, masked pad rows, experts' rows aligned.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <limits>
 #include <vector>
 
 #include "support/contexts.hpp"
 #include "support/fixtures.hpp"
-#include "support/random.hpp"
+#include "support/row_map.hpp"
 
 namespace moeperm::test {
 namespace {
@@ -143,79 +141,25 @@ TEST(Layouts, MaskedPadsAreZeroAndGiveNoGradient) {
   EXPECT_EQ(dprobs.Floats(), (std::vector<float>{1, 0, 2, 3, 0, 0, 0, 0}));
 }
 
-struct Expected {
-  Ints row_tokens;
-  Ints offsets = {0};
-  std::int64_t dropped = 0;
-};
-
-// What the options mean, expert by expert.
-Expected Plain(const Tensor& map, const RowMapOptions& options, const Tensor& probs) {
-  Expected expected;
-  const std::vector<float> values = probs.Floats();
-  for (std::int64_t e = 0; e < map.cols(); ++e) {
-    Ints tokens;
-    Ints others;
-    for (std::int64_t t = 0; t < map.rows(); ++t) {
-      ((map.Bits(t, e) & 0xFF) != 0 ? tokens : others).push_back(t);
-    }
-    const bool limited = options.drop_and_pad || options.capacity > 0;
-    if (limited && static_cast<std::int64_t>(tokens.size()) > options.capacity) {
-      expected.dropped += static_cast<std::int64_t>(tokens.size()) - options.capacity;
-      if (options.keep == KeepPolicy::kHighestProb) {
-        std::stable_sort(tokens.begin(), tokens.end(), [&](std::int64_t a, std::int64_t b) {
-          return values[static_cast<std::size_t>(a * map.cols() + e)] >
-                 values[static_cast<std::size_t>(b * map.cols() + e)];
-        });
-      }
-      tokens.resize(static_cast<std::size_t>(options.capacity));
-      std::sort(tokens.begin(), tokens.end());
-    }
-    if (options.drop_and_pad) {
-      for (std::size_t i = 0; tokens.size() < static_cast<std::size_t>(options.capacity); ++i) {
-        tokens.push_back(options.mask_pads ? -1 : others[i]);
-      }
-    } else {
-      if (tokens.empty() && options.pad_empty_experts) tokens.push_back(-1);
-      while (static_cast<std::int64_t>(tokens.size()) % options.align != 0) tokens.push_back(-1);
-    }
-    expected.row_tokens.insert(expected.row_tokens.end(), tokens.begin(), tokens.end());
-    expected.offsets.push_back(static_cast<std::int64_t>(expected.row_tokens.size()));
-  }
-  return expected;
-}
-
-TEST(Layouts, AnyOptionsAsThePlainListSays) {
+// A permuted row is its token's, or zeros; backward a row's gradient goes to its token.
+TEST(Layouts, AnyOptionsAsTheReferenceSays) {
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const std::int64_t tokens = random.Below(40);
-    const std::int64_t experts = 1 + random.Below(9);
     const std::int64_t hidden = 1 + random.Below(40);
-    const Tensor map = MapTensor(DType::kInt8, tokens, experts,
-                                 RandomRouting(random, tokens, experts, 1 + random.Below(experts)),
-                                 Layout::kDense);
-    Tensor probs(DType::kFloat32, {tokens, experts});
-    FillSmallIntegers(random, probs);  // many ties
-    RowMapOptions options;
-    options.drop_and_pad = random.Chance(50);
-    options.capacity = random.Below(tokens + 1);
-    options.keep = random.Chance(50) ? KeepPolicy::kHighestProb : KeepPolicy::kFirst;
-    options.probs = probs.in();
-    if (options.drop_and_pad) {
-      options.mask_pads = random.Chance(50);
-    } else {
-      options.align = random.OneOf<std::int64_t>({1, 2, 3, 8, 16});
-      options.pad_empty_experts = random.Chance(50);
-    }
-    const Expected expected = Plain(map, options, probs);
+    const MapInputs map = AnyMap(random, tokens, 1 + random.Below(9));
+    const moeperm_reference::PlainRowMap expected = map.Reference();
     const Context context = ContextOf(AvailableIsas().front(), random.OneOf({1, 2, 3}));
-    const RowMap row_map = Build(map, options, context);
+    const RowMap row_map = map.Build(context);
     ASSERT_EQ(List(row_map.row_tokens()), expected.row_tokens);
-    ASSERT_EQ(List(row_map.expert_offsets()), expected.offsets);
-    ASSERT_EQ(row_map.num_dropped(), expected.dropped);
+    ASSERT_EQ(List(row_map.expert_offsets()), expected.expert_offsets);
+    ASSERT_EQ(List(row_map.kept_per_expert()), expected.kept_per_expert);
+    ASSERT_EQ(row_map.num_routes(), expected.num_routes);
+    ASSERT_EQ(row_map.num_dropped(), expected.num_dropped);
+    ASSERT_EQ(row_map.slot_rows().size(), expected.slots.size());
+    ASSERT_EQ(row_map.slot_experts().size(), expected.slots.size());
 
-    // Forward: the token of each row, or zeros. Backward: each row's gradient to its token.
     Tensor x(DType::kFloat32, {tokens, hidden});
     FillSmallIntegers(random, x);
     const auto rows = static_cast<std::int64_t>(expected.row_tokens.size());
@@ -228,22 +172,10 @@ TEST(Layouts, AnyOptionsAsThePlainListSays) {
     ASSERT_TRUE(
         PermuteByRowMapGrad(row_map, {dy.in(), std::nullopt, dx.out(), std::nullopt}, context)
             .ok());
-    std::vector<float> sums(static_cast<std::size_t>(tokens * hidden), 0.0F);
-    const std::vector<float> from = x.Floats();
-    const std::vector<float> grads = dy.Floats();
-    std::vector<float> want(static_cast<std::size_t>(rows * hidden), 0.0F);
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const std::int64_t token = expected.row_tokens[static_cast<std::size_t>(row)];
-      for (std::int64_t h = 0; token >= 0 && h < hidden; ++h) {
-        const auto to = static_cast<std::size_t>(row * hidden + h);
-        want[to] = from[static_cast<std::size_t>(token * hidden + h)];
-        sums[static_cast<std::size_t>(token * hidden + h)] += grads[to];
-      }
-    }
-    ASSERT_EQ(y.Floats(), want);
-    ASSERT_EQ(dx.Floats(), sums);
-    ASSERT_TRUE(y.GuardsIntact("y"));
-    ASSERT_TRUE(dx.GuardsIntact("dx"));
+    ASSERT_TRUE(Equals(
+        "y", y, moeperm_reference::SpreadSlots(x.ToMatrix(), expected.slots, rows, nullptr)));
+    ASSERT_TRUE(Equals(
+        "dx", dx, moeperm_reference::SumSlots(dy.ToMatrix(), expected.slots, tokens, nullptr, {})));
   }
 }
 

@@ -152,55 +152,6 @@ MOEPERM_EXPORT const char* moeperm_context_isa(const moeperm_context* context);
  * where memory ran out is there none. */
 MOEPERM_EXPORT const char* const* moeperm_available_isas(void);
 
-/* ---- Row map: the index of a routing, built once ------------------------------------------ */
-
-typedef struct moeperm_row_map_options {
-  size_t struct_size;
-  /* no: one row a route. yes: `capacity` rows an expert; routed tokens first, ascending, as many as
-   * fit; then, where an expert has fewer, unrouted tokens, ascending, as pad rows. */
-  int32_t drop_and_pad;
-  /* Not padded. no: one row a route. yes: num_rows rows; where that is fewer than there are routes
-   * the last rows are dropped, and where it is more the rows past the routes hold no token. */
-  int32_t has_num_rows;
-  int64_t capacity; /* drop-and-pad: 0 <= capacity <= num_tokens */
-  int64_t num_rows;
-} moeperm_row_map_options;
-#define MOEPERM_ROW_MAP_OPTIONS_INIT \
-  { sizeof(moeperm_row_map_options), 0, 0, 0, 0 }
-
-/* Immutable; may be used by many host threads at once. */
-typedef struct moeperm_row_map moeperm_row_map;
-
-/* Builds the index of routing_map [num_tokens, num_experts], int8 or bool; a byte that is not 0 is
- * a route. Any routing: a token may have any number of routes. num_tokens, num_experts and the
- * number of rows must be below 2^31. options may be NULL. Errors: MOEPERM_INVALID_ARGUMENT,
- * MOEPERM_OUT_OF_MEMORY; *row_map is then NULL. */
-MOEPERM_EXPORT moeperm_code moeperm_row_map_create(const moeperm_tensor* routing_map,
-                                                   const moeperm_row_map_options* options,
-                                                   const moeperm_context* context,
-                                                   moeperm_row_map** row_map);
-/* Not while a call uses it. NULL: does nothing. */
-MOEPERM_EXPORT void moeperm_row_map_destroy(moeperm_row_map* row_map);
-
-/* Getters; 0 or NULL where row_map is NULL. What they point to lives as long as the row map. */
-MOEPERM_EXPORT int32_t moeperm_row_map_drop_and_pad(const moeperm_row_map* row_map);
-MOEPERM_EXPORT int64_t moeperm_row_map_num_tokens(const moeperm_row_map* row_map);
-MOEPERM_EXPORT int64_t moeperm_row_map_num_experts(const moeperm_row_map* row_map);
-MOEPERM_EXPORT int64_t moeperm_row_map_num_rows(const moeperm_row_map* row_map);
-MOEPERM_EXPORT int64_t moeperm_row_map_num_slots(const moeperm_row_map* row_map);
-/* [num_tokens + 1]: token t has the slots token_offsets[t] .. token_offsets[t + 1] - 1. */
-MOEPERM_EXPORT const int32_t* moeperm_row_map_token_offsets(const moeperm_row_map* row_map);
-/* [num_slots]: the row of a slot; -1 where it was dropped. Ascending inside a token. */
-MOEPERM_EXPORT const int32_t* moeperm_row_map_slot_rows(const moeperm_row_map* row_map);
-/* [num_slots]: the expert of a slot. */
-MOEPERM_EXPORT const int32_t* moeperm_row_map_slot_experts(const moeperm_row_map* row_map);
-/* [num_rows]: the token of a row; -1 where the row holds none (a zero row). */
-MOEPERM_EXPORT const int32_t* moeperm_row_map_row_tokens(const moeperm_row_map* row_map);
-/* [num_experts]: routes in the map, dropped ones included, pad rows not. */
-MOEPERM_EXPORT const int64_t* moeperm_row_map_tokens_per_expert(const moeperm_row_map* row_map);
-/* [num_experts + 1]: expert e has the rows expert_offsets[e] .. expert_offsets[e + 1] - 1. */
-MOEPERM_EXPORT const int64_t* moeperm_row_map_expert_offsets(const moeperm_row_map* row_map);
-
 /* ---- MoeTokenPermuteWithRoutingMap and its gradient ---------------------------------------
  *
  * Symbols in shapes: T tokens, H hidden, E experts, K slots a token (top_k), R rows, C capacity.
@@ -325,35 +276,6 @@ MOEPERM_EXPORT moeperm_code
 moeperm_infer_permute_with_routing_map_grad(const moeperm_permute_with_routing_map_grad_args* args,
                                             moeperm_permute_with_routing_map_grad_specs* specs);
 
-/* The same pair over an index built once: any routing, ragged included, no slots to count. */
-typedef struct moeperm_permute_by_row_map_args {
-  size_t struct_size;
-  const moeperm_tensor* tokens;          /* [T, H] float */
-  const moeperm_tensor* probs;           /* optional: [T, E] float */
-  const moeperm_tensor* permuted_tokens; /* output: [R, H], dtype of tokens */
-  const moeperm_tensor* permuted_probs;  /* output: [R], dtype of probs; if and only if probs */
-} moeperm_permute_by_row_map_args;
-#define MOEPERM_PERMUTE_BY_ROW_MAP_ARGS_INIT \
-  { sizeof(moeperm_permute_by_row_map_args), NULL, NULL, NULL, NULL }
-
-MOEPERM_EXPORT moeperm_code moeperm_permute_by_row_map(const moeperm_row_map* row_map,
-                                                       const moeperm_permute_by_row_map_args* args,
-                                                       const moeperm_context* context);
-
-typedef struct moeperm_permute_by_row_map_grad_args {
-  size_t struct_size;
-  const moeperm_tensor* permuted_tokens_grad; /* [R, H] float; with tokens_grad */
-  const moeperm_tensor* permuted_probs_grad;  /* [R] float; with probs_grad */
-  const moeperm_tensor* tokens_grad;          /* optional output: [T, H] */
-  const moeperm_tensor* probs_grad;           /* optional output: [T, E] */
-} moeperm_permute_by_row_map_grad_args;
-#define MOEPERM_PERMUTE_BY_ROW_MAP_GRAD_ARGS_INIT \
-  { sizeof(moeperm_permute_by_row_map_grad_args), NULL, NULL, NULL, NULL }
-
-MOEPERM_EXPORT moeperm_code moeperm_permute_by_row_map_grad(
-    const moeperm_row_map* row_map, const moeperm_permute_by_row_map_grad_args* args,
-    const moeperm_context* context);
-
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
@@ -361,6 +283,8 @@ MOEPERM_EXPORT moeperm_code moeperm_permute_by_row_map_grad(
 /* ---- The other operators ------------------------------------------------------------------ */
 
 #include "moeperm/c/permute.h"
+#include "moeperm/c/row_map.h"
+#include "moeperm/c/sort_chunks.h"
 #include "moeperm/c/unpermute.h"
 
 #endif /* MOEPERM_MOEPERM_H_ */

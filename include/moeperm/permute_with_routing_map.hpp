@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "moeperm/context.hpp"
 #include "moeperm/export.h"
@@ -109,6 +110,13 @@ PermuteWithRoutingMapGrad(const PermuteWithRoutingMapGradArgs& args,
 MOEPERM_EXPORT Status InferPermuteWithRoutingMapGrad(
     const PermuteWithRoutingMapGradArgs& args, PermuteWithRoutingMapGradSpecs* specs) noexcept;
 
+// A further array of the tokens that moves with their rows, of any dtype; elements wider than 8
+// bytes are several narrower ones.
+struct SideData {
+  ConstTensorView src;  // [T, N], any N
+  TensorView dst;       // [R, N], dtype of src: dst[row] = src[token of row], bits as they are
+};
+
 // The same pair over an index built once: any routing, ragged included, no slots to count. The
 // forms above are these two with sorted_indices as the index's carrier.
 struct PermuteByRowMapArgs {
@@ -116,6 +124,7 @@ struct PermuteByRowMapArgs {
   std::optional<ConstTensorView> probs;      // [T, E] float
   TensorView permuted_tokens;                // [R, H], dtype of tokens
   std::optional<TensorView> permuted_probs;  // [R], dtype of probs; if and only if probs
+  std::span<const SideData> side = {};       // zeros for rows without a token
 };
 
 MOEPERM_EXPORT Status PermuteByRowMap(const RowMap& row_map, const PermuteByRowMapArgs& args,

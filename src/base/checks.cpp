@@ -28,6 +28,8 @@ constexpr KindTraits Traits(Kind kind) {
       return {"int8 or bool", Bit(DType::kInt8) | Bit(DType::kBool)};
     case Kind::kIndex:
       return {"int32 or int64", Bit(DType::kInt32) | Bit(DType::kInt64)};
+    case Kind::kAny:
+      return {"any dtype", 0xFE};  // every value but kInvalid
   }
   return {};
 }

@@ -21,7 +21,7 @@ inline bool CheckedMul(std::int64_t a, std::int64_t b, std::int64_t* product) {
   return !__builtin_mul_overflow(a, b, product);
 }
 
-enum class Kind { kFloat, kRoutingMap, kIndex };
+enum class Kind { kFloat, kRoutingMap, kIndex, kAny };
 
 // Everything that can be wrong with a view by itself: rank, dtype, sizes, null data, alignment, an
 // address range that does not fit in 63 bits.

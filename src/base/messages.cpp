@@ -94,8 +94,14 @@ Status NothingToDo(std::string_view outputs) {
 Status Negative(std::string_view name, std::int64_t value) {
   return Invalid("{} = {} is negative", name, value);
 }
+Status NegativeAt(std::string_view name, std::int64_t place, std::int64_t value) {
+  return Invalid("{}[{}] = {} is negative", name, place, value);
+}
 Status NotPositive(std::string_view name, std::int64_t value) {
   return Invalid("{} = {} but must be at least 1", name, value);
+}
+Status NotAmong(std::string_view name, std::int64_t value, std::int64_t first, std::int64_t last) {
+  return Invalid("{} = {} but must be from {} to {}", name, value, first, last);
 }
 Status AboveLimit(std::string_view name, std::int64_t value, std::int64_t limit) {
   return Invalid("{} = {} is above the limit of {}", name, value, limit);
@@ -139,6 +145,20 @@ Status ExpertTooLarge(std::int64_t slot, std::int64_t expert, std::int64_t limit
 }
 Status TokenOutOfRange(std::int64_t row, std::int64_t token, std::int64_t tokens) {
   return OutOfRange("sorted_indices[{}] = {} but num_tokens = {}", row, token, tokens);
+}
+
+Status ChunkPastRows(std::int64_t chunk, std::int64_t size, std::int64_t begin, std::int64_t rows) {
+  return Invalid("split_sizes[{}] = {} but the chunk starts at row {} of {}", chunk, size, begin,
+                 rows);
+}
+Status ChunksOfFewerRows(std::int64_t sum, std::int64_t rows) {
+  return Invalid("split_sizes add up to {} but there are {} rows", sum, rows);
+}
+Status ChunkOutOfRange(std::int64_t place, std::int64_t chunk, std::int64_t chunks) {
+  return OutOfRange("order[{}] = {} but there are {} chunks", place, chunk, chunks);
+}
+Status ChunkTwice(std::int64_t place, std::int64_t chunk, std::int64_t first_place) {
+  return Invalid("order[{}] = {} but so is order[{}]", place, chunk, first_place);
 }
 
 Status StructSize(std::string_view name, std::size_t size, std::size_t least, std::size_t most) {

@@ -37,7 +37,9 @@ Status NothingToDo(std::string_view outputs);
 
 // Attributes.
 Status Negative(std::string_view name, std::int64_t value);
+Status NegativeAt(std::string_view name, std::int64_t place, std::int64_t value);
 Status NotPositive(std::string_view name, std::int64_t value);
+Status NotAmong(std::string_view name, std::int64_t value, std::int64_t first, std::int64_t last);
 Status AboveLimit(std::string_view name, std::int64_t value, std::int64_t limit);
 // `row_bytes`: bytes of a row's elements, to say what the rows would take; 0 where unknown.
 Status CapacityAboveTokens(std::int64_t capacity, std::int64_t tokens, std::int64_t experts,
@@ -53,6 +55,12 @@ Status RowOutOfRange(std::int64_t slot, std::int64_t row, std::int64_t rows);
 Status ExpertOutOfRange(std::int64_t slot, std::int64_t expert, std::int64_t experts);
 Status ExpertTooLarge(std::int64_t slot, std::int64_t expert, std::int64_t limit);
 Status TokenOutOfRange(std::int64_t row, std::int64_t token, std::int64_t tokens);
+
+// Chunks of rows.
+Status ChunkPastRows(std::int64_t chunk, std::int64_t size, std::int64_t begin, std::int64_t rows);
+Status ChunksOfFewerRows(std::int64_t sum, std::int64_t rows);
+Status ChunkOutOfRange(std::int64_t place, std::int64_t chunk, std::int64_t chunks);
+Status ChunkTwice(std::int64_t place, std::int64_t chunk, std::int64_t first_place);
 
 // Structs of the C ABI.
 Status StructSize(std::string_view name, std::size_t size, std::size_t least, std::size_t most);

@@ -232,6 +232,15 @@ const int32_t* moeperm_row_map_row_tokens(const moeperm_row_map* row_map) {
 const int64_t* moeperm_row_map_tokens_per_expert(const moeperm_row_map* row_map) {
   return capi::Get(row_map, &RowMap::tokens_per_expert).data();
 }
+int64_t moeperm_row_map_num_routes(const moeperm_row_map* row_map) {
+  return capi::Get(row_map, &RowMap::num_routes);
+}
+int64_t moeperm_row_map_num_dropped(const moeperm_row_map* row_map) {
+  return capi::Get(row_map, &RowMap::num_dropped);
+}
+const int64_t* moeperm_row_map_kept_per_expert(const moeperm_row_map* row_map) {
+  return capi::Get(row_map, &RowMap::kept_per_expert).data();
+}
 const int64_t* moeperm_row_map_expert_offsets(const moeperm_row_map* row_map) {
   return capi::Get(row_map, &RowMap::expert_offsets).data();
 }
@@ -291,4 +300,22 @@ moeperm_code moeperm_unpermute_with_routing_map(const moeperm_unpermute_with_rou
 moeperm_code moeperm_unpermute_with_routing_map_grad(
     const moeperm_unpermute_with_routing_map_grad_args* args, const moeperm_context* context) {
   return capi::OperateIn(context, args, moeperm::UnpermuteWithRoutingMapGrad);
+}
+moeperm_code moeperm_unpermute_by_row_map(const moeperm_row_map* row_map,
+                                          const moeperm_unpermute_by_row_map_args* args,
+                                          const moeperm_context* context) {
+  return capi::OperateByRowMap(row_map, args, context, moeperm::UnpermuteByRowMap);
+}
+moeperm_code moeperm_unpermute_by_row_map_grad(const moeperm_row_map* row_map,
+                                               const moeperm_unpermute_by_row_map_grad_args* args,
+                                               const moeperm_context* context) {
+  return capi::OperateByRowMap(row_map, args, context, moeperm::UnpermuteByRowMapGrad);
+}
+moeperm_code moeperm_sort_chunks(const moeperm_sort_chunks_args* args,
+                                 const moeperm_context* context) {
+  return capi::OperateIn(context, args, moeperm::SortChunks);
+}
+moeperm_code moeperm_sort_chunks_grad(const moeperm_sort_chunks_grad_args* args,
+                                      const moeperm_context* context) {
+  return capi::OperateIn(context, args, moeperm::SortChunksGrad);
 }

@@ -54,6 +54,17 @@ Status Take(std::string_view, std::int32_t from, bool* to, Outputs) {
   *to = from != 0;
   return {};
 }
+Status Take(std::string_view, std::int64_t from, bool* to, Outputs) {
+  *to = from != 0;
+  return {};
+}
+Status Take(std::string_view name, std::int32_t from, KeepPolicy* to, Outputs) {
+  if (from != MOEPERM_KEEP_FIRST && from != MOEPERM_KEEP_HIGHEST_PROB) {
+    return msg::NotAmong(name, from, MOEPERM_KEEP_FIRST, MOEPERM_KEEP_HIGHEST_PROB);
+  }
+  *to = static_cast<KeepPolicy>(from);
+  return {};
+}
 Status Take(std::string_view, const char* from, std::string* to, Outputs) {
   if (from != nullptr) *to = from;
   return {};
@@ -90,6 +101,11 @@ Status Face<moeperm_row_map_options>::Convert(const moeperm_row_map_options& fro
   MOEPERM_TAKE(drop_and_pad);
   MOEPERM_TAKE(capacity);
   if (from.has_num_rows != 0) to->num_rows = from.num_rows;
+  MOEPERM_TAKE(keep);
+  MOEPERM_TAKE(mask_pads);
+  to->align = from.align == 0 ? 1 : from.align;  // 0: the default, as of every field
+  MOEPERM_TAKE(probs);
+  MOEPERM_TAKE(pad_empty_experts);
   return {};
 }
 
@@ -220,6 +236,48 @@ Status Face<moeperm_unpermute_with_routing_map_grad_args>::Convert(
   MOEPERM_TAKE(drop_and_pad);
   MOEPERM_TAKE(skip_rows_out_of_range);
   MOEPERM_TAKE(permuted_tokens_grad);
+  MOEPERM_TAKE(probs_grad);
+  return {};
+}
+
+Status Face<moeperm_unpermute_by_row_map_args>::Convert(
+    const moeperm_unpermute_by_row_map_args& from, UnpermuteByRowMapArgs* to, Outputs outputs) {
+  MOEPERM_TAKE(permuted_tokens);
+  MOEPERM_TAKE(probs);
+  MOEPERM_TAKE(tokens);
+  MOEPERM_TAKE(round_products);
+  return {};
+}
+
+Status Face<moeperm_unpermute_by_row_map_grad_args>::Convert(
+    const moeperm_unpermute_by_row_map_grad_args& from, UnpermuteByRowMapGradArgs* to,
+    Outputs outputs) {
+  MOEPERM_TAKE(tokens_grad);
+  MOEPERM_TAKE(permuted_tokens);
+  MOEPERM_TAKE(probs);
+  MOEPERM_TAKE(permuted_tokens_grad);
+  MOEPERM_TAKE(probs_grad);
+  return {};
+}
+
+Status Face<moeperm_sort_chunks_args>::Convert(const moeperm_sort_chunks_args& from,
+                                               SortChunksArgs* to, Outputs outputs) {
+  MOEPERM_TAKE(rows);
+  MOEPERM_TAKE(probs);
+  MOEPERM_TAKE(split_sizes);
+  MOEPERM_TAKE(order);
+  MOEPERM_TAKE(sorted_rows);
+  MOEPERM_TAKE(sorted_probs);
+  return {};
+}
+
+Status Face<moeperm_sort_chunks_grad_args>::Convert(const moeperm_sort_chunks_grad_args& from,
+                                                    SortChunksGradArgs* to, Outputs outputs) {
+  MOEPERM_TAKE(sorted_rows_grad);
+  MOEPERM_TAKE(sorted_probs_grad);
+  MOEPERM_TAKE(split_sizes);
+  MOEPERM_TAKE(order);
+  MOEPERM_TAKE(rows_grad);
   MOEPERM_TAKE(probs_grad);
   return {};
 }

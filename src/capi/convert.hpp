@@ -38,6 +38,10 @@ MOEPERM_FACE(moeperm_unpermute_grad_args, UnpermuteGradArgs, probs_grad);
 MOEPERM_FACE(moeperm_unpermute_with_routing_map_args, UnpermuteWithRoutingMapArgs, gathered_probs);
 MOEPERM_FACE(moeperm_unpermute_with_routing_map_grad_args, UnpermuteWithRoutingMapGradArgs,
              probs_grad);
+MOEPERM_FACE(moeperm_unpermute_by_row_map_args, UnpermuteByRowMapArgs, round_products);
+MOEPERM_FACE(moeperm_unpermute_by_row_map_grad_args, UnpermuteByRowMapGradArgs, probs_grad);
+MOEPERM_FACE(moeperm_sort_chunks_args, SortChunksArgs, sorted_probs);
+MOEPERM_FACE(moeperm_sort_chunks_grad_args, SortChunksGradArgs, probs_grad);
 #undef MOEPERM_FACE
 
 MOEPERM_FIRST_VERSION_ENDS_WITH(moeperm_permute_with_routing_map_specs, expert_offsets);

@@ -85,9 +85,8 @@ Status RowWriters::Find(const TokenRows& index, std::int64_t num_rows) {
   return {};
 }
 
-Status SpreadBack(const Context::Impl& context, const TokenRows& index,
-                  const SpreadBackArgs& args) {
-  RowWriters writers;
+void SpreadBackByWriter(const Context::Impl& context, const TokenRows& index,
+                        const std::int32_t* write_rows, const SpreadBackArgs& args) {
   SpreadDotArgs pass;
   pass.src = &args.src;
   if (args.dots != nullptr) {
@@ -95,18 +94,26 @@ Status SpreadBack(const Context::Impl& context, const TokenRows& index,
     pass.dots = args.dots;
   }
   if (args.dst && args.dst->shape(1) != 0) {
-    MOEPERM_TRY(writers.Find(index, args.dst->shape(0)));
     if (args.weights != nullptr) {
       pass.dst = &*args.dst;
-      pass.write_rows = writers.rows;
+      pass.write_rows = write_rows;
       pass.weights = args.weights;
     } else {
       TokenRows written = index;
-      written.rows = writers.rows;
+      written.rows = write_rows;
       SpreadRows(context, written, args.src, *args.dst);
     }
   }
   if (pass.dots != nullptr || pass.dst != nullptr) SpreadDotRows(context, index, pass);
+}
+
+Status SpreadBack(const Context::Impl& context, const TokenRows& index,
+                  const SpreadBackArgs& args) {
+  RowWriters writers;
+  if (args.dst && args.dst->shape(1) != 0) {
+    MOEPERM_TRY(writers.Find(index, args.dst->shape(0)));
+  }
+  SpreadBackByWriter(context, index, writers.rows, args);
   for (std::int64_t i = 0; i < writers.num_unwritten;) {  // in runs of neighbours
     const std::int64_t begin = writers.unwritten[i];
     std::int64_t end = begin;

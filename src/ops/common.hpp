@@ -75,5 +75,9 @@ struct SpreadBackArgs {
   float* dots = nullptr;
 };
 Status SpreadBack(const Context::Impl& context, const TokenRows& index, const SpreadBackArgs& args);
+// That, of an index that says which slot writes which row (-1: it writes none), each row once at
+// most. Rows that no slot writes are not touched.
+void SpreadBackByWriter(const Context::Impl& context, const TokenRows& index,
+                        const std::int32_t* write_rows, const SpreadBackArgs& args);
 
 }  // namespace moeperm

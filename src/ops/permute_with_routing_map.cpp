@@ -3,6 +3,8 @@
 #include "moeperm/permute_with_routing_map.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <string>
 #include <vector>
 
 #include "base/checks.hpp"
@@ -15,13 +17,22 @@
 namespace moeperm {
 namespace {
 
+// The arguments' names, which must stay where they are.
+using Names = std::deque<std::string>;
+
+// Rows of tokens to their rows; zeros to rows without a token.
+void MoveRows(const Context::Impl& context, const RowMap::Impl& map, const ConstTensorView& src,
+              const TensorView& dst) {
+  SpreadRows(context, map.token_rows(), src, dst);
+  for (const Range& run : map.empty_rows) ZeroRows(context, run.begin, run.end, dst);
+}
+
 // permuted_tokens and permuted_probs, from an index that has them all.
 void PermuteRows(const Context::Impl& context, const RowMap::Impl& map,
                  const ConstTensorView& tokens, const TensorView& permuted_tokens,
                  const std::optional<ConstTensorView>& probs,
                  const std::optional<TensorView>& permuted_probs) {
-  SpreadRows(context, map.token_rows(), tokens, permuted_tokens);
-  for (const Range& run : map.empty_rows) ZeroRows(context, run.begin, run.end, permuted_tokens);
+  MoveRows(context, map, tokens, permuted_tokens);
   if (probs) {
     SpreadWeights(context, map.token_rows(), map.slot_experts.data(), *probs, *permuted_probs);
     for (const Range& run : map.empty_rows) ZeroWeights(run.begin, run.end, *permuted_probs);
@@ -209,6 +220,27 @@ Status PermuteWithRoutingMap(const PermuteWithRoutingMapArgs& args,
   });
 }
 
+namespace {
+
+Status CheckSide(std::span<const SideData> side, const RowMap::Impl& map, Names* names,
+                 std::vector<NamedInput>* inputs, std::vector<NamedOutput>* outputs) {
+  for (std::size_t i = 0; i < side.size(); ++i) {
+    const std::string_view src = names->emplace_back("side[" + std::to_string(i) + "].src");
+    const std::string_view dst = names->emplace_back("side[" + std::to_string(i) + "].dst");
+    MOEPERM_TRY(CheckInput(src, side[i].src, 2, Kind::kAny));
+    MOEPERM_TRY(CheckOutput(dst, side[i].dst, 2, Kind::kAny));
+    MOEPERM_TRY(CheckDim(src, side[i].src, 0, map.num_tokens, "the tokens of the row map"));
+    MOEPERM_TRY(CheckSameDType(dst, side[i].dst, src, side[i].src.dtype()));
+    MOEPERM_TRY(CheckDim(dst, side[i].dst, 0, map.num_rows, "the rows of the row map"));
+    MOEPERM_TRY(CheckDim(dst, side[i].dst, 1, side[i].src.shape(1), "the columns of src"));
+    inputs->push_back({src, side[i].src});
+    outputs->push_back({dst, side[i].dst});
+  }
+  return {};
+}
+
+}  // namespace
+
 Status PermuteByRowMap(const RowMap& row_map, const PermuteByRowMapArgs& args,
                        const Context& context) noexcept {
   return Guarded([&]() -> Status {
@@ -226,9 +258,12 @@ Status PermuteByRowMap(const RowMap& row_map, const PermuteByRowMapArgs& args,
       inputs.push_back({"probs", *args.probs});
       outputs.push_back({"permuted_probs", *args.permuted_probs});
     }
+    Names names;
+    MOEPERM_TRY(CheckSide(args.side, map, &names, &inputs, &outputs));
     MOEPERM_TRY(CheckAllDisjoint(outputs, inputs));
     PermuteRows(*context.impl(), map, args.tokens, args.permuted_tokens, args.probs,
                 args.permuted_probs);
+    for (const SideData& side : args.side) MoveRows(*context.impl(), map, side.src, side.dst);
     return {};
   });
 }

@@ -116,6 +116,9 @@ Status CheckSpecial(const ConstTensorView& map, const RowMapOptions& options) {
     return msg::Unexpected("mask_pads", "it is for drop-and-pad mode");
   }
   if (options.keep == KeepPolicy::kFirst) return {};
+  if (options.keep != KeepPolicy::kHighestProb) {
+    return msg::NotAmong("keep", static_cast<std::int64_t>(options.keep), 0, 1);
+  }
   if (!options.probs)
     return msg::Missing("probs", "the routes of the highest probs are to be kept");
   MOEPERM_TRY(CheckInput("probs", *options.probs, 2, Kind::kFloat));
@@ -200,7 +203,10 @@ std::span<const std::int32_t> RowMap::token_offsets() const noexcept {
   static constexpr std::int32_t kNone[] = {0};  // the empty map has no memory of its own
   return impl_->token_offsets.size() > 0 ? impl_->token_offsets.span() : kNone;
 }
-std::span<const std::int32_t> RowMap::slot_rows() const noexcept { return impl_->slot_rows.span(); }
+std::span<const std::int32_t> RowMap::slot_rows() const noexcept {
+  // The memory has an element for each row, also for those without a token.
+  return impl_->slot_rows.span().first(static_cast<std::size_t>(impl_->num_slots()));
+}
 std::span<const std::int32_t> RowMap::slot_experts() const noexcept {
   return impl_->slot_experts.span();
 }

@@ -27,6 +27,7 @@ struct RowMap::Impl {
   std::int64_t num_dropped = 0;
   std::vector<Range> empty_rows;  // rows without a token, in runs, ascending
 
+  [[nodiscard]] std::int64_t num_slots() const { return slot_experts.size(); }
   [[nodiscard]] TokenRows token_rows() const {
     return {num_tokens, slot_rows.data(), token_offsets.data(), 0};
   }

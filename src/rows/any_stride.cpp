@@ -167,10 +167,15 @@ void SpreadDotAnyBFloat16(const SpreadDotJob& job, std::int64_t token_begin,
 }
 
 void SpreadAny(const SpreadJob& job, std::int64_t token_begin, std::int64_t token_end) {
-  if (job.element_bytes == 4) {
-    SpreadElements<4>(job, token_begin, token_end);
-  } else {
-    SpreadElements<2>(job, token_begin, token_end);
+  switch (job.element_bytes) {
+    case 1:
+      return SpreadElements<1>(job, token_begin, token_end);
+    case 2:
+      return SpreadElements<2>(job, token_begin, token_end);
+    case 4:
+      return SpreadElements<4>(job, token_begin, token_end);
+    default:
+      return SpreadElements<8>(job, token_begin, token_end);
   }
 }
 

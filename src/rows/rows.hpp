@@ -26,8 +26,8 @@ std::int64_t ReduceRows(const Context::Impl& context, const TokenRows& index,
                         const ReduceOptions& options, const ConstTensorView& src,
                         const TensorView& dst);
 
-// spread_rows: dst[row] = src[token] for every row of every token; rows are valid. Elements of 2
-// or 4 bytes, any strides. Rows of no token are not written.
+// spread_rows: dst[row] = src[token] for every row of every token; rows are valid. Elements of 1,
+// 2, 4 or 8 bytes, any strides. Rows of no token are not written.
 void SpreadRows(const Context::Impl& context, const TokenRows& index, const ConstTensorView& src,
                 const TensorView& dst);
 

@@ -41,7 +41,9 @@ void TestFamily(void);
 void TestFixtures(void);
 void TestInfer(void);
 void TestLastErrorOfThreads(void);
+void TestRowMapOptions(void);
 void TestRowMaps(void);
+void TestSortChunks(void);
 void TestStructSizes(void);
 
 #endif /* MOEPERM_TESTS_CAPI_CHECK_H_ */

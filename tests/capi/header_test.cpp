@@ -13,6 +13,10 @@ extern const moeperm_permute_by_row_map_grad_args kByMapGradArgs;
 extern const moeperm_permute_args kIndexArgs;
 extern const moeperm_permute_specs kIndexSpecs;
 extern const moeperm_permute_grad_args kIndexGradArgs;
+extern const moeperm_unpermute_by_row_map_args kBackByMapArgs;
+extern const moeperm_unpermute_by_row_map_grad_args kBackByMapGradArgs;
+extern const moeperm_sort_chunks_args kChunksArgs;
+extern const moeperm_sort_chunks_grad_args kChunksGradArgs;
 extern const moeperm_unpermute_args kUnpermuteArgs;
 extern const moeperm_unpermute_grad_args kUnpermuteGradArgs;
 extern const moeperm_unpermute_with_routing_map_args kBackArgs;
@@ -29,6 +33,11 @@ const moeperm_permute_with_routing_map_grad_specs kGradSpecs =
 const moeperm_permute_by_row_map_args kByMapArgs = MOEPERM_PERMUTE_BY_ROW_MAP_ARGS_INIT;
 const moeperm_permute_by_row_map_grad_args kByMapGradArgs =
     MOEPERM_PERMUTE_BY_ROW_MAP_GRAD_ARGS_INIT;
+const moeperm_unpermute_by_row_map_args kBackByMapArgs = MOEPERM_UNPERMUTE_BY_ROW_MAP_ARGS_INIT;
+const moeperm_unpermute_by_row_map_grad_args kBackByMapGradArgs =
+    MOEPERM_UNPERMUTE_BY_ROW_MAP_GRAD_ARGS_INIT;
+const moeperm_sort_chunks_args kChunksArgs = MOEPERM_SORT_CHUNKS_ARGS_INIT;
+const moeperm_sort_chunks_grad_args kChunksGradArgs = MOEPERM_SORT_CHUNKS_GRAD_ARGS_INIT;
 const moeperm_permute_args kIndexArgs = MOEPERM_PERMUTE_ARGS_INIT;
 const moeperm_permute_specs kIndexSpecs = MOEPERM_PERMUTE_SPECS_INIT;
 const moeperm_permute_grad_args kIndexGradArgs = MOEPERM_PERMUTE_GRAD_ARGS_INIT;

@@ -84,7 +84,9 @@ static const struct {
     {"fixtures", TestFixtures},
     {"infer", TestInfer},
     {"last_error", TestLastErrorOfThreads},
+    {"row_map_options", TestRowMapOptions},
     {"row_maps", TestRowMaps},
+    {"sort_chunks", TestSortChunks},
     {"struct_sizes", TestStructSizes},
 };
 

@@ -16,7 +16,9 @@
 
 /* Calls with `newer.known`, whose struct_size is set here, and expects what the convention says.
  * `call` is an expression with `newer`. */
-#define CHECK_CONVENTION(call)                                                              \
+#define CHECK_CONVENTION(call) CHECK_CONVENTION_SINCE(sizeof(newer.known), call)
+/* The same of a struct that has grown: it had `first` bytes at first. */
+#define CHECK_CONVENTION_SINCE(first, call)                                                 \
   do {                                                                                      \
     const size_t known = sizeof(newer.known);                                               \
     memset(newer.tail, 0, sizeof(newer.tail));                                              \
@@ -30,16 +32,17 @@
     CHECK_CODE(call, MOEPERM_OK);                                                           \
     newer.tail[0] = 255;                                                                    \
     CHECK_FAILS(call, MOEPERM_INVALID_ARGUMENT, "is not 0");                                \
-    CHECK_SIZES_REFUSED(call);                                                              \
+    CHECK_SIZES_REFUSED_BELOW(first, call);                                                 \
   } while (0)
 
-#define CHECK_SIZES_REFUSED(call)                                                           \
-  do {                                                                                      \
-    const size_t sizes[] = {0, 1, sizeof(size_t), sizeof(newer.known) - 1, 4097, SIZE_MAX}; \
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); ++i) {                           \
-      newer.known.struct_size = sizes[i];                                                   \
-      CHECK_FAILS(call, MOEPERM_INVALID_ARGUMENT, "struct_size = ");                        \
-    }                                                                                       \
+#define CHECK_SIZES_REFUSED(call) CHECK_SIZES_REFUSED_BELOW(sizeof(newer.known), call)
+#define CHECK_SIZES_REFUSED_BELOW(first, call)                                \
+  do {                                                                        \
+    const size_t sizes[] = {0, 1, sizeof(size_t), (first)-1, 4097, SIZE_MAX}; \
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); ++i) {             \
+      newer.known.struct_size = sizes[i];                                     \
+      CHECK_FAILS(call, MOEPERM_INVALID_ARGUMENT, "struct_size = ");          \
+    }                                                                         \
   } while (0)
 
 #endif /* MOEPERM_TESTS_CAPI_STRUCT_SIZE_H_ */

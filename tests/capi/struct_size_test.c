@@ -2,6 +2,7 @@
 /* struct_size: sizes of older and newer callers, and of callers that set none. */
 #include "struct_size.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "fixtures.h"
@@ -32,7 +33,15 @@ static void TestInputs(void) {
   }
   {
     NEWER(moeperm_row_map_options) newer = {MOEPERM_ROW_MAP_OPTIONS_INIT, {0}};
-    CHECK_CONVENTION(CreateRowMap(&c.routing_map, &newer.known));
+    const size_t first = offsetof(moeperm_row_map_options, num_rows) + sizeof(int64_t);
+    CHECK_CONVENTION_SINCE(first, CreateRowMap(&c.routing_map, &newer.known));
+    /* An older caller: what lies past its struct is not read. */
+    newer.known.keep = 77;
+    newer.known.align = -1;
+    newer.known.struct_size = first;
+    CHECK_CODE(CreateRowMap(&c.routing_map, &newer.known), MOEPERM_OK);
+    newer.known.struct_size = sizeof(newer.known);
+    CHECK_FAILS(CreateRowMap(&c.routing_map, &newer.known), MOEPERM_INVALID_ARGUMENT, "keep = 77");
   }
   {
     NEWER(moeperm_permute_with_routing_map_args) newer;

@@ -166,6 +166,9 @@ TableGrads RunCall(const TableGradInputs& inputs, const Context& context) {
 }
 
 std::vector<Slot> BackInputs::Slots() const {
+  if (slots_of_row_map) {
+    return *slots_of_row_map;
+  }
   const std::vector<std::int64_t> indices = sorted_indices.Ints();
   if (with_map && drop_and_pad) {
     return moeperm_reference::SlotsOfRows(indices, tokens.rows(), probs ? probs->cols() : 0);

@@ -88,6 +88,8 @@ struct BackInputs {
   bool drop_and_pad = false;
   bool round_products = false;
   bool skip_rows_out_of_range = false;
+  // UnpermuteByRowMap: instead of sorted_indices, and `probs` are [T, E].
+  std::optional<std::vector<moeperm_reference::Slot>> slots_of_row_map = std::nullopt;
 
   [[nodiscard]] std::vector<moeperm_reference::Slot> Slots() const;
   [[nodiscard]] testing::AssertionResult Unchanged() const;
