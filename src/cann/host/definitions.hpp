@@ -9,6 +9,8 @@ namespace moeperm::cann::host {
 
 OpDef MoeTokenPermuteWithRoutingMap();
 OpDef MoeTokenPermuteWithRoutingMapGrad();
+OpDef MoeTokenPermute();
+OpDef MoeTokenPermuteWithEp();
 OpDef MoeTokenPermuteGrad();
 OpDef MoeTokenUnpermute();
 OpDef MoeTokenUnpermuteGrad();
