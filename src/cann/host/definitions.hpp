@@ -9,6 +9,8 @@ namespace moeperm::cann::host {
 
 OpDef MoeTokenPermuteWithRoutingMap();
 OpDef MoeTokenPermuteWithRoutingMapGrad();
+OpDef MoeTokenUnpermuteWithRoutingMap();
+OpDef MoeTokenUnpermuteWithRoutingMapGrad();
 OpDef MoeTokenPermute();
 OpDef MoeTokenPermuteWithEp();
 OpDef MoeTokenPermuteGrad();

@@ -40,6 +40,8 @@ std::span<const OpDef> Ops() {
   static const std::array ops = {
       MoeTokenPermuteWithRoutingMap(),
       MoeTokenPermuteWithRoutingMapGrad(),
+      MoeTokenUnpermuteWithRoutingMap(),
+      MoeTokenUnpermuteWithRoutingMapGrad(),
       MoeTokenPermute(),
       MoeTokenPermuteWithEp(),
       MoeTokenPermuteGrad(),
