@@ -9,5 +9,15 @@ namespace moeperm::cann::host {
 
 OpDef MoeTokenPermuteWithRoutingMap();
 OpDef MoeTokenPermuteWithRoutingMapGrad();
+OpDef MoeTokenUnpermuteWithRoutingMap();
+OpDef MoeTokenUnpermuteWithRoutingMapGrad();
+OpDef MoeTokenPermute();
+OpDef MoeTokenPermuteWithEp();
+OpDef MoeTokenPermuteGrad();
+OpDef MoeTokenUnpermute();
+OpDef MoeTokenUnpermuteGrad();
+OpDef MoeTokenPermuteWithEpGrad();
+OpDef MoeTokenUnpermuteWithEp();
+OpDef MoeTokenUnpermuteWithEpGrad();
 
 }  // namespace moeperm::cann::host

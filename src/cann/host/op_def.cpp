@@ -40,6 +40,16 @@ std::span<const OpDef> Ops() {
   static const std::array ops = {
       MoeTokenPermuteWithRoutingMap(),
       MoeTokenPermuteWithRoutingMapGrad(),
+      MoeTokenUnpermuteWithRoutingMap(),
+      MoeTokenUnpermuteWithRoutingMapGrad(),
+      MoeTokenPermute(),
+      MoeTokenPermuteWithEp(),
+      MoeTokenPermuteGrad(),
+      MoeTokenUnpermute(),
+      MoeTokenUnpermuteGrad(),
+      MoeTokenPermuteWithEpGrad(),
+      MoeTokenUnpermuteWithEp(),
+      MoeTokenUnpermuteWithEpGrad(),
   };
   return ops;
 }
