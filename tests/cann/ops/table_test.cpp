@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operators over tables, through the door: the reference's bits for any call, strides included.
+#include "aclnnop/aclnn_moe_token_permute_grad.h"
+#include "aclnnop/aclnn_moe_token_permute_with_ep_grad.h"
+#include "aclnnop/aclnn_moe_token_unpermute.h"
+#include "aclnnop/aclnn_moe_token_unpermute_with_ep.h"
+#include "door.hpp"
+#include "support/family_random.hpp"
+
+namespace moeperm::test {
+namespace {
+
+constexpr FamilySizes kSizes = {5, 7, 3};
+
+Tensor Int32Of(const Tensor& tensor) {
+  return Tensor::OfInts(DType::kInt32, tensor.shape(), tensor.Ints());
+}
+
+class Range {
+ public:
+  Range(std::int64_t start, std::int64_t end) {
+    const std::int64_t values[] = {start, end};
+    array_ = aclCreateIntArray(values, 2);
+  }
+  ~Range() { EXPECT_EQ(aclDestroyIntArray(array_), 0); }
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+  [[nodiscard]] aclIntArray* get() const { return array_; }
+
+ private:
+  aclIntArray* array_;
+};
+
+AclTensor Handle(std::optional<Tensor>& tensor) {
+  return AclTensor(tensor ? SpecOf(*tensor) : NotGiven());
+}
+
+TEST(CannTable, UnpermuteAsTheReference) {
+  Stream stream;
+  Random random(20265);
+  for (int i = 0; i < 2000; ++i) {
+    BackInputs inputs = AnyBack(random, kSizes);
+    inputs.sorted_indices = Int32Of(inputs.sorted_indices);
+    const bool ep = random.Chance(50);
+    if (!ep) inputs.first_row = 0;
+    if (!ep && !inputs.probs) continue;  // one slot a token there
+    BackOutputs outputs = MakeOutputs(inputs, [&] { return AnyOutputLayout(random); });
+    const AclTensor rows(SpecOf(inputs.rows)), indices(SpecOf(inputs.sorted_indices)),
+        probs = Handle(inputs.probs), out(SpecOf(outputs.tokens));
+    const Range range(inputs.first_row, inputs.first_row + inputs.rows.rows());
+    std::uint64_t size = 0;
+    aclOpExecutor* executor = nullptr;
+    if (ep) {
+      ASSERT_EQ(aclnnMoeTokenUnpermuteWithEpGetWorkspaceSize(rows.get(), indices.get(), probs.get(),
+                                                             kSizes.top_k, range.get(), false,
+                                                             nullptr, out.get(), &size, &executor),
+                0)
+          << TakeError();
+      ASSERT_EQ(aclnnMoeTokenUnpermuteWithEp(nullptr, size, executor, stream.get()), 0)
+          << TakeError();
+    } else {
+      ASSERT_EQ(aclnnMoeTokenUnpermuteGetWorkspaceSize(rows.get(), indices.get(), probs.get(),
+                                                       false, nullptr, out.get(), &size, &executor),
+                0)
+          << TakeError();
+      ASSERT_EQ(aclnnMoeTokenUnpermute(nullptr, size, executor, stream.get()), 0) << TakeError();
+    }
+    ASSERT_EQ(stream.Synchronize(), 0) << TakeError();
+    ASSERT_TRUE(Matches(inputs, outputs, Reference(inputs)));
+  }
+}
+
+TEST(CannTable, PermuteGradAsTheReference) {
+  Stream stream;
+  Random random(20266);
+  for (int i = 0; i < 2000; ++i) {
+    TableGradInputs inputs = AnyTableGrad(random, kSizes);
+    if (!inputs.permuted_tokens_grad) continue;
+    inputs.sorted_indices = Int32Of(inputs.sorted_indices);
+    const bool ep = random.Chance(60);
+    if (!ep) {
+      inputs.first_row = 0;
+      inputs.permuted_probs_grad.reset();
+    } else if (inputs.permuted_probs_grad) {
+      inputs.permuted_probs_grad = AnyValues(random, inputs.permuted_tokens_grad->dtype(),
+                                             inputs.permuted_probs_grad->shape());
+    }
+    TableGrads outputs = MakeOutputs(inputs, [&] { return AnyOutputLayout(random); });
+    const AclTensor rows = Handle(inputs.permuted_tokens_grad),
+                    indices(SpecOf(inputs.sorted_indices)),
+                    probs = Handle(inputs.permuted_probs_grad), out = Handle(outputs.tokens_grad),
+                    probs_out = Handle(outputs.probs_grad);
+    const std::int64_t count = inputs.permuted_tokens_grad->rows();
+    const Range range(inputs.first_row, inputs.first_row + count);
+    std::uint64_t size = 0;
+    aclOpExecutor* executor = nullptr;
+    if (ep) {
+      ASSERT_EQ(aclnnMoeTokenPermuteWithEpGradGetWorkspaceSize(
+                    rows.get(), indices.get(), probs.get(), kSizes.top_k, range.get(), false,
+                    out.get(), probs_out.get(), &size, &executor),
+                0)
+          << TakeError();
+      ASSERT_EQ(aclnnMoeTokenPermuteWithEpGrad(nullptr, size, executor, stream.get()), 0)
+          << TakeError();
+    } else {
+      ASSERT_EQ(aclnnMoeTokenPermuteGradGetWorkspaceSize(rows.get(), indices.get(), kSizes.top_k,
+                                                         false, out.get(), &size, &executor),
+                0)
+          << TakeError();
+      ASSERT_EQ(aclnnMoeTokenPermuteGrad(nullptr, size, executor, stream.get()), 0) << TakeError();
+    }
+    ASSERT_EQ(stream.Synchronize(), 0) << TakeError();
+    ASSERT_TRUE(Matches(inputs, outputs, Reference(inputs)));
+  }
+}
+
+TEST(CannTable, NullsComeFirst) {
+  const Stream stream;
+  std::uint64_t size = 0;
+  aclOpExecutor* executor = nullptr;
+  EXPECT_EQ(aclnnMoeTokenUnpermuteGetWorkspaceSize(nullptr, nullptr, nullptr, false, nullptr,
+                                                   nullptr, nullptr, &executor),
+            ACLNN_ERR_PARAM_NULLPTR);
+  EXPECT_NE(TakeError().find("workspaceSize"), std::string::npos);
+  EXPECT_EQ(aclnnMoeTokenUnpermuteGetWorkspaceSize(nullptr, nullptr, nullptr, false, nullptr,
+                                                   nullptr, &size, &executor),
+            ACLNN_ERR_PARAM_NULLPTR);
+  EXPECT_NE(TakeError().find("permutedTokens is a null"), std::string::npos);
+  EXPECT_NE(aclnnMoeTokenUnpermute(nullptr, 0, nullptr, nullptr), 0);
+  EXPECT_NE(aclnnMoeTokenUnpermuteWithEp(nullptr, 0, nullptr, nullptr), 0);
+  EXPECT_NE(aclnnMoeTokenPermuteGrad(nullptr, 0, nullptr, nullptr), 0);
+  EXPECT_NE(aclnnMoeTokenPermuteWithEpGrad(nullptr, 0, nullptr, nullptr), 0);
+}
+
+}  // namespace
+}  // namespace moeperm::test
