@@ -3,7 +3,9 @@
 #include "aclnnop/aclnn_moe_token_permute_grad.h"
 #include "aclnnop/aclnn_moe_token_permute_with_ep_grad.h"
 #include "aclnnop/aclnn_moe_token_unpermute.h"
+#include "aclnnop/aclnn_moe_token_unpermute_grad.h"
 #include "aclnnop/aclnn_moe_token_unpermute_with_ep.h"
+#include "aclnnop/aclnn_moe_token_unpermute_with_ep_grad.h"
 #include "door.hpp"
 #include "support/family_random.hpp"
 
@@ -111,6 +113,48 @@ TEST(CannTable, PermuteGradAsTheReference) {
     }
     ASSERT_EQ(stream.Synchronize(), 0) << TakeError();
     ASSERT_TRUE(Matches(inputs, outputs, Reference(inputs)));
+  }
+}
+
+TEST(CannTable, UnpermuteGradAsTheReference) {
+  Stream stream;
+  Random random(20267);
+  for (int i = 0; i < 2000; ++i) {
+    BackInputs inputs = AnyBack(random, kSizes);
+    inputs.sorted_indices = Int32Of(inputs.sorted_indices);
+    const bool ep = random.Chance(50);
+    if (!ep) inputs.first_row = 0;
+    if (!ep && !inputs.probs) continue;  // one slot a token there
+    const std::int64_t slots = inputs.sorted_indices.size();
+    const std::int64_t end = inputs.first_row + inputs.rows.rows();
+    if (end > slots) continue;  // the range is cut to the slots
+    BackGrads outputs = MakeGrads(inputs, {}, [&] { return AnyOutputLayout(random); });
+    const AclTensor rows(SpecOf(inputs.rows)), tokens(SpecOf(inputs.tokens)),
+        indices(SpecOf(inputs.sorted_indices)), probs = Handle(inputs.probs),
+                                                rows_out = Handle(outputs.permuted_tokens_grad),
+                                                probs_out = Handle(outputs.probs_grad);
+    const Range range(inputs.first_row, end);
+    std::uint64_t size = 0;
+    aclOpExecutor* executor = nullptr;
+    if (ep) {
+      ASSERT_EQ(aclnnMoeTokenUnpermuteWithEpGradGetWorkspaceSize(
+                    tokens.get(), indices.get(), rows.get(), probs.get(), false, nullptr,
+                    range.get(), kSizes.top_k, rows_out.get(), probs_out.get(), &size, &executor),
+                0)
+          << TakeError();
+      ASSERT_EQ(aclnnMoeTokenUnpermuteWithEpGrad(nullptr, size, executor, stream.get()), 0)
+          << TakeError();
+    } else {
+      ASSERT_EQ(aclnnMoeTokenUnpermuteGradGetWorkspaceSize(
+                    rows.get(), tokens.get(), indices.get(), probs.get(), false, nullptr,
+                    rows_out.get(), probs_out.get(), &size, &executor),
+                0)
+          << TakeError();
+      ASSERT_EQ(aclnnMoeTokenUnpermuteGrad(nullptr, size, executor, stream.get()), 0)
+          << TakeError();
+    }
+    ASSERT_EQ(stream.Synchronize(), 0) << TakeError();
+    ASSERT_TRUE(Matches(inputs, outputs, ReferenceOfGrads(inputs)));
   }
 }
 
