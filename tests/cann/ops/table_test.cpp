@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators over tables, through the door: the reference's bits for any call, strides included.
+#include "aclnnop/aclnn_moe_token_permute.h"
 #include "aclnnop/aclnn_moe_token_permute_grad.h"
+#include "aclnnop/aclnn_moe_token_permute_with_ep.h"
 #include "aclnnop/aclnn_moe_token_permute_with_ep_grad.h"
 #include "aclnnop/aclnn_moe_token_unpermute.h"
 #include "aclnnop/aclnn_moe_token_unpermute_grad.h"
@@ -155,6 +157,50 @@ TEST(CannTable, UnpermuteGradAsTheReference) {
     }
     ASSERT_EQ(stream.Synchronize(), 0) << TakeError();
     ASSERT_TRUE(Matches(inputs, outputs, ReferenceOfGrads(inputs)));
+  }
+}
+
+TEST(CannTable, PermuteAsTheReference) {
+  Stream stream;
+  Random random(20268);
+  for (int i = 0; i < 2000; ++i) {
+    TableInputs inputs = AnyTable(random, kSizes);
+    const std::int64_t slots = inputs.indices.size();
+    const bool ep = random.Chance(60);
+    inputs.num_experts = 0;
+    inputs.num_out_tokens = 1 + random.Below(slots);
+    inputs.first_row = ep ? random.Below(slots - inputs.num_out_tokens + 1) : 0;
+    if (inputs.probs) {
+      inputs.probs.reset();
+      if (ep) inputs.probs = AnyValues(random, inputs.tokens.dtype(), inputs.indices.shape());
+    }
+    TableOutputs outputs = MakeOutputs(inputs, [&] { return AnyOutputLayout(random); });
+    const AclTensor tokens(SpecOf(inputs.tokens)), indices(SpecOf(inputs.indices)),
+        probs = Handle(inputs.probs), out(SpecOf(outputs.permuted_tokens)),
+        indices_out(SpecOf(outputs.sorted_indices)), probs_out = Handle(outputs.permuted_probs);
+    const Range range(inputs.first_row, inputs.first_row + inputs.num_out_tokens);
+    std::uint64_t size = 0;
+    aclOpExecutor* executor = nullptr;
+    if (ep) {
+      ASSERT_EQ(aclnnMoeTokenPermuteWithEpGetWorkspaceSize(
+                    tokens.get(), indices.get(), probs.get(), range.get(), 77, false, out.get(),
+                    indices_out.get(), probs_out.get(), &size, &executor),
+                0)
+          << TakeError();
+      ASSERT_EQ(aclnnMoeTokenPermuteWithEp(nullptr, size, executor, stream.get()), 0)
+          << TakeError();
+    } else {
+      // Below 0: all but so many.
+      const std::int64_t number = inputs.num_out_tokens - (random.Chance(50) ? slots : 0);
+      ASSERT_EQ(
+          aclnnMoeTokenPermuteGetWorkspaceSize(tokens.get(), indices.get(), number, false,
+                                               out.get(), indices_out.get(), &size, &executor),
+          0)
+          << TakeError();
+      ASSERT_EQ(aclnnMoeTokenPermute(nullptr, size, executor, stream.get()), 0) << TakeError();
+    }
+    ASSERT_EQ(stream.Synchronize(), 0) << TakeError();
+    ASSERT_TRUE(Matches(inputs, outputs, Reference(inputs)));
   }
 }
 
