@@ -9,5 +9,11 @@ namespace moeperm::cann::host {
 
 OpDef MoeTokenPermuteWithRoutingMap();
 OpDef MoeTokenPermuteWithRoutingMapGrad();
+OpDef MoeTokenPermuteGrad();
+OpDef MoeTokenUnpermute();
+OpDef MoeTokenUnpermuteGrad();
+OpDef MoeTokenPermuteWithEpGrad();
+OpDef MoeTokenUnpermuteWithEp();
+OpDef MoeTokenUnpermuteWithEpGrad();
 
 }  // namespace moeperm::cann::host

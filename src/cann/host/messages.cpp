@@ -83,6 +83,31 @@ Status TooLong(std::string_view meaning, std::int64_t length, std::int64_t limit
   return Invalid("{} = {}, but it has to be below {}", meaning, length, limit);
 }
 
+Status UnknownDType(std::string_view name, DType dtype) {
+  return Invalid("{} is of dtype {}, for which there is no tiling", name, Name(dtype));
+}
+
+Status DTypeNotFor(std::string_view name, DType dtype, std::string_view soc) {
+  return Invalid("{} is of dtype {}, which {} does not have", name, Name(dtype), soc);
+}
+
+Status OtherDType(std::string_view name, DType dtype, std::string_view other, DType expected) {
+  return Invalid("{} is of dtype {} but {} of dtype {}", name, Name(dtype), other, Name(expected));
+}
+
+Status HiddenNotFor310P(std::string_view name, std::int64_t hidden, std::int64_t multiple,
+                        std::int64_t most) {
+  return Invalid(
+      "{} has rows of {} elements; on ascend310p they have to be a multiple of {} and at "
+      "most {}",
+      name, hidden, multiple, most);
+}
+
+Status BadRange(std::int64_t start, std::int64_t end) {
+  return Invalid("range is {} to {}, which ends before it starts or is outside the slots", start,
+                 end);
+}
+
 Status BadCores(std::int64_t cores, std::int64_t limit) {
   return Invalid("the platform has {} vector cores; they have to be 1 to {}", cores, limit);
 }

@@ -25,6 +25,13 @@ Status WrongDim(std::string_view name, const Shape& shape, std::size_t dim, std:
 Status WrongHidden(std::string_view name, std::int64_t hidden, std::int64_t expected);
 Status Empty(std::string_view name, const Shape& shape, std::string_view meaning);
 Status TooLong(std::string_view meaning, std::int64_t length, std::int64_t limit);
+// `name` is `dtype`, which tilings do not know.
+Status UnknownDType(std::string_view name, DType dtype);
+Status DTypeNotFor(std::string_view name, DType dtype, std::string_view soc);
+Status OtherDType(std::string_view name, DType dtype, std::string_view other, DType expected);
+Status HiddenNotFor310P(std::string_view name, std::int64_t hidden, std::int64_t multiple,
+                        std::int64_t most);
+Status BadRange(std::int64_t start, std::int64_t end);
 Status BadCores(std::int64_t cores, std::int64_t limit);
 Status BadUb(std::int64_t bytes);
 Status FieldTooLarge(std::string_view field);

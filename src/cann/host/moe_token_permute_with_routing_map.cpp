@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cann/host/arithmetic.hpp"
+#include "cann/host/definition_parts.hpp"
 #include "cann/host/definitions.hpp"
 #include "cann/host/layout.hpp"
 #include "cann/host/masked_select.hpp"
@@ -17,40 +18,26 @@
 namespace moeperm::cann::host {
 namespace {
 
+using namespace parts;
+
 constexpr std::string_view kName = "moe_token_permute_with_routing_map";
 
 enum : std::size_t { kTokens, kMap, kProbs };          // positions of the inputs
 enum : std::size_t { kPermuteTokens, kPermuteProbs };  // and of the outputs
 enum : std::size_t { kNumOutTokens, kDropAndPad };     // and of the attributes
 
-constexpr DType kB = DType::kBFloat16;
-constexpr DType kH = DType::kFloat16;
-constexpr DType kF = DType::kFloat32;
-constexpr DType kI = DType::kInt32;
-constexpr DType k8 = DType::kInt8;
-constexpr DType k1 = DType::kBool;
-
-constexpr std::array kTokenTypes = {kB, kH, kF, kB, kH, kF, kB, kB};
-constexpr std::array kProbTypes = {kB, kH, kF, kB, kH, kF, kF, kF};
-constexpr std::array kMapTypes = {k1, k1, k1, k8, k8, k8, k1, k8};
-constexpr std::array kIndexTypes = {kI, kI, kI, kI, kI, kI, kI, kI};
-
+constexpr auto kIndexTypes = All<8>(kI);
 constexpr std::array kInputs = {
-    TensorDef{"tokens", true, kTokenTypes},
-    TensorDef{"routing_map", true, kMapTypes},
-    TensorDef{"probs", false, kProbTypes},
+    TensorDef{"tokens", true, kMapTokenTypes},
+    TensorDef{"routing_map", true, kBoolInt8Maps},
+    TensorDef{"probs", false, kMapProbTypes},
 };
 constexpr std::array kOutputs = {
-    TensorDef{"permute_tokens", true, kTokenTypes},
-    TensorDef{"permute_probs", true, kProbTypes},
+    TensorDef{"permute_tokens", true, kMapTokenTypes},
+    TensorDef{"permute_probs", true, kMapProbTypes},
     TensorDef{"sorted_indices", true, kIndexTypes},
 };
-// The descriptions print the flags of the gradient only; these are the same.
-constexpr std::array kSocSupport = {
-    SocSupport{"ascend910b", true, false, true, true, false, kName},
-    SocSupport{"ascend910_93", true, false, true, true, false, kName},
-    SocSupport{"ascend950", true, false, true, true, false, kName},
-};
+constexpr auto kSocSupport = On(kName, kA2, kA3, k950);
 
 // A map of at most this many elements is sorted by one core.
 constexpr Wide kSmallMap = 32;
@@ -275,6 +262,20 @@ void Describe(const Problem& problem, const Platform& platform, const Tiling& ti
   }
 }
 
+// The map transposed, the rows a multiple of what they are divided by.
+Problem ProblemOf(const CallSizes& sizes) {
+  const std::int64_t divisor = sizes.drop_and_pad ? sizes.experts : sizes.tokens;
+  const std::int64_t rows = divisor > 0 ? sizes.rows / divisor * divisor : sizes.rows;
+  const Shape map = {sizes.experts, sizes.tokens};
+  Problem problem;
+  problem.inputs = {TensorDesc{sizes.dtype, {sizes.tokens, sizes.hidden}},
+                    TensorDesc{DType::kInt8, map}, ProbsOf(sizes, map)};
+  problem.outputs = {TensorDesc{sizes.dtype, {rows, sizes.hidden}}, ProbsOf(sizes, {rows}),
+                     TensorDesc{DType::kInt32, {rows}}};
+  problem.attrs = {rows, sizes.drop_and_pad};
+  return problem;
+}
+
 }  // namespace
 
 OpDef MoeTokenPermuteWithRoutingMap() {
@@ -293,7 +294,8 @@ OpDef MoeTokenPermuteWithRoutingMap() {
           nullptr,
           nullptr,
           ComputeTiling,
-          Describe};
+          Describe,
+          ProblemOf};
 }
 
 }  // namespace moeperm::cann::host

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "cann/host/arithmetic.hpp"
+#include "cann/host/definition_parts.hpp"
 #include "cann/host/definitions.hpp"
 #include "cann/host/layout.hpp"
 #include "cann/host/messages.hpp"
@@ -15,39 +16,26 @@
 namespace moeperm::cann::host {
 namespace {
 
+using namespace parts;
+
 constexpr std::string_view kName = "moe_token_permute_with_routing_map_grad";
 constexpr std::string_view kGradName = "permuted_token_output_grad";
 
 // Positions of the attributes.
 enum : std::size_t { kNumExperts, kTokensNum, kPaddedMode };
 
-constexpr DType kB = DType::kBFloat16;
-constexpr DType kH = DType::kFloat16;
-constexpr DType kF = DType::kFloat32;
-constexpr DType kI = DType::kInt32;
-constexpr DType k8 = DType::kInt8;
-constexpr DType k1 = DType::kBool;
-
-constexpr std::array kTokenTypes = {kB, kH, kF, kB, kH, kF, kB, kB};
-constexpr std::array kProbTypes = {kB, kH, kF, kB, kH, kF, kF, kF};
-constexpr std::array kIndexTypes = {kI, kI, kI, kI, kI, kI, kI, kI};
-constexpr std::array kMapTypes = {k8, k8, k8, k1, k1, k1, k8, k1};
-
+constexpr auto kIndexTypes = All<8>(kI);
 constexpr std::array kInputs = {
-    TensorDef{kGradName, true, kTokenTypes},
-    TensorDef{"permuted_probs_output_grad_optional", false, kProbTypes},
+    TensorDef{kGradName, true, kMapTokenTypes},
+    TensorDef{"permuted_probs_output_grad_optional", false, kMapProbTypes},
     TensorDef{"sorted_indices", true, kIndexTypes},
-    TensorDef{"routing_map_optional", false, kMapTypes},
+    TensorDef{"routing_map_optional", false, kInt8BoolMaps},
 };
 constexpr std::array kOutputs = {
-    TensorDef{"tokens_grad_out", true, kTokenTypes},
-    TensorDef{"probs_grad_out_optional", false, kProbTypes},
+    TensorDef{"tokens_grad_out", true, kMapTokenTypes},
+    TensorDef{"probs_grad_out_optional", false, kMapProbTypes},
 };
-constexpr std::array kSocSupport = {
-    SocSupport{"ascend910b", true, false, true, true, false, kName},
-    SocSupport{"ascend910_93", true, false, true, true, false, kName},
-    SocSupport{"ascend950", true, false, true, true, false, kName},
-};
+constexpr auto kSocSupport = On(kName, kA2, kA3, k950);
 constexpr std::array kBinaries = {
     Binary{"bf16_routing_int8", 0},     Binary{"fp16_routing_int8", 1},
     Binary{"fp32_routing_int8", 2},     Binary{"bf16_routing_bool", 3},
@@ -207,6 +195,17 @@ void Describe(const Problem& problem, const Platform& platform, const Tiling& ti
       "InplaceIndexAddWithSorted)");
 }
 
+Problem ProblemOf(const CallSizes& sizes) {
+  const Shape map = {sizes.tokens, sizes.experts};
+  Problem problem;
+  problem.inputs = {TensorDesc{sizes.dtype, {sizes.rows, sizes.hidden}},
+                    ProbsOf(sizes, {sizes.rows}), TensorDesc{DType::kInt32, {sizes.rows}},
+                    TensorDesc{DType::kInt8, map}};
+  problem.outputs = {TensorDesc{sizes.dtype, {sizes.tokens, sizes.hidden}}, ProbsOf(sizes, map)};
+  problem.attrs = {sizes.experts, sizes.tokens, sizes.drop_and_pad};
+  return problem;
+}
+
 }  // namespace
 
 OpDef MoeTokenPermuteWithRoutingMapGrad() {
@@ -226,7 +225,8 @@ OpDef MoeTokenPermuteWithRoutingMapGrad() {
           InferShape,
           InferDType,
           ComputeTiling,
-          Describe};
+          Describe,
+          ProblemOf};
 }
 
 }  // namespace moeperm::cann::host

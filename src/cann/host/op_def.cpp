@@ -38,8 +38,10 @@ std::optional<DType> DTypeFromName(std::string_view name) {
 
 std::span<const OpDef> Ops() {
   static const std::array ops = {
-      MoeTokenPermuteWithRoutingMap(),
-      MoeTokenPermuteWithRoutingMapGrad(),
+      MoeTokenPermuteWithRoutingMap(), MoeTokenPermuteWithRoutingMapGrad(),
+      MoeTokenPermuteGrad(),           MoeTokenUnpermute(),
+      MoeTokenUnpermuteGrad(),         MoeTokenPermuteWithEpGrad(),
+      MoeTokenUnpermuteWithEp(),       MoeTokenUnpermuteWithEpGrad(),
   };
   return ops;
 }

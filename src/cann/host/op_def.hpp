@@ -53,6 +53,19 @@ struct Problem {
   std::vector<std::optional<Attr>> attrs;
 };
 
+// Sizes that make a call, for `moeperm tiling` and for tests.
+struct CallSizes {
+  std::int64_t tokens = 4096;
+  std::int64_t hidden = 1024;
+  std::int64_t experts = 64;
+  std::int64_t top_k = 8;
+  std::int64_t slots = 32768;  // tokens * top_k
+  std::int64_t rows = 32768;   // permuted rows
+  bool drop_and_pad = false;
+  DType dtype = DType::kBFloat16;
+  std::optional<DType> probs;  // nullopt: no probs
+};
+
 struct TensorDef {
   std::string_view name;
   bool required;
@@ -102,6 +115,8 @@ struct OpDef {
   Status (*compute_tiling)(const Problem&, const Platform&, Tiling*);
   // What a tiling that compute_tiling() gave for these means.
   void (*describe)(const Problem&, const Platform&, const Tiling&, Layout*);
+  // The call of these sizes, as the API makes it.
+  Problem (*problem_of)(const CallSizes&);
 };
 
 std::span<const OpDef> Ops();

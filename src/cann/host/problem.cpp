@@ -2,6 +2,7 @@
 #include "cann/host/problem.hpp"
 
 #include <span>
+#include <utility>
 
 #include "cann/host/arithmetic.hpp"
 #include "cann/host/messages.hpp"
@@ -51,6 +52,12 @@ Status ReadCount(const Problem& problem, std::size_t i, std::string_view name,
   return *value < 0 ? NegativeAttr(name, *value) : Status();
 }
 
+std::optional<std::vector<std::int64_t>> ReadList(const Problem& problem, std::size_t i) {
+  const Attr* const attr = FindAttr(problem, i);
+  const auto* const list = attr != nullptr ? std::get_if<std::vector<std::int64_t>>(attr) : nullptr;
+  return list != nullptr ? std::optional(*list) : std::nullopt;
+}
+
 Status CheckDims(std::string_view name, const Shape& shape) {
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] < 0) return NegativeDim(name, shape, i);
@@ -95,6 +102,11 @@ std::int64_t TilingSizeOf(DType dtype) {
     default:
       return 0;
   }
+}
+
+std::optional<TensorDesc> ProbsOf(const CallSizes& sizes, Shape shape) {
+  if (!sizes.probs) return std::nullopt;
+  return TensorDesc{*sizes.probs, std::move(shape)};
 }
 
 }  // namespace moeperm::cann::host

@@ -23,6 +23,10 @@ Status ReadBool(const Problem& problem, std::size_t i, std::string_view name, bo
 // The same, for numbers that count something.
 Status ReadCount(const Problem& problem, std::size_t i, std::string_view name, std::int64_t* value);
 
+// A list; nullopt where there is none, also where there is something else at that place: programs
+// that leave attributes out shift those that follow, and are not refused for it.
+std::optional<std::vector<std::int64_t>> ReadList(const Problem& problem, std::size_t i);
+
 // No dimension is negative.
 Status CheckDims(std::string_view name, const Shape& shape);
 // At least one core, and a unified buffer of a possible size.
@@ -32,5 +36,8 @@ Status HiddenOf(std::string_view name, const Shape& shape, std::int64_t* hidden)
 
 // Bytes of an element as tilings count them: of bool and 8-bit integers, too, 0.
 std::int64_t TilingSizeOf(DType dtype);
+
+// For problem_of(): the probs, or what is only there with them.
+std::optional<TensorDesc> ProbsOf(const CallSizes& sizes, Shape shape);
 
 }  // namespace moeperm::cann::host

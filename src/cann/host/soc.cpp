@@ -14,9 +14,9 @@ constexpr std::int64_t kMiB = 1024 * kKiB;
 constexpr std::int64_t kReservedUbBytes = 256;
 
 // Core counts and buffer sizes as they are publicly known. Parts of one name are sold with
-// different numbers of working cores, so the counts are the usual ones; those of the Ascend910_93
-// and the Ascend950 are approximate. Results never depend on them, only tilings do.
-constexpr std::array<Soc, 11> kSocs = {{
+// different numbers of working cores, so the counts are the usual ones; those of the Ascend910_93,
+// the Ascend950 and the Ascend310P are approximate. Results never depend on them, only tilings do.
+constexpr std::array<Soc, 12> kSocs = {{
     {"Ascend910B1", "ascend910b", 50, 25, 192 * kKiB, 192 * kMiB},
     {"Ascend910B2", "ascend910b", 48, 24, 192 * kKiB, 192 * kMiB},
     {"Ascend910B3", "ascend910b", 40, 20, 192 * kKiB, 192 * kMiB},
@@ -28,6 +28,7 @@ constexpr std::array<Soc, 11> kSocs = {{
     {"Ascend910_9372", "ascend910_93", 40, 20, 192 * kKiB, 192 * kMiB},
     {"Ascend910_9362", "ascend910_93", 40, 20, 192 * kKiB, 192 * kMiB},
     {"Ascend950", "ascend950", 64, 32, 248 * kKiB, 128 * kMiB},
+    {"Ascend310P3", "ascend310p", 8, 8, 256 * kKiB, 16 * kMiB},
 }};
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }

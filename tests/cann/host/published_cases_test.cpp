@@ -27,6 +27,8 @@ struct KnownDifference {
   std::string case_name;
   std::vector<std::string> fields;
   bool workspace;
+  bool key = false;
+  std::string snapshot = "N";
 };
 const std::vector<KnownDifference>& KnownDifferences() {
   // Earlier, expertNum was never set and the workspace did not hold the masked select's lists.
@@ -39,14 +41,16 @@ const std::vector<KnownDifference>& KnownDifferences() {
        "MoeTokenPermuteWithRoutingMap_tiling_long_h",
        {"expertNum"},
        true},
+      // The case supplies a third input, which the operator does not have.
+      {"moe_token_permute_grad", "test_tiling_with_probs_bf16", {}, false, true, "J"},
   };
   return differences;
 }
 
 const KnownDifference* FindDifference(const Json& published) {
-  if (published["snapshot"] != "N") return nullptr;
   for (const KnownDifference& difference : KnownDifferences()) {
-    if (published["op"] == difference.op && published["case"] == difference.case_name) {
+    if (published["op"] == difference.op && published["case"] == difference.case_name &&
+        published["snapshot"] == difference.snapshot) {
       return &difference;
     }
   }
@@ -70,7 +74,9 @@ std::vector<Json> CasesOf(const std::string& section) {
 std::optional<host::TensorDesc> TensorOf(const Json& tensor) {
   const host::Shape shape = tensor["shape"].get<host::Shape>();
   if (shape.empty()) return std::nullopt;  // not supplied
-  return host::TensorDesc{host::DTypeFromName(tensor["dtype"].get<std::string>()).value(), shape};
+  // A dtype that nobody knows is published by a number.
+  return host::TensorDesc{
+      host::DTypeFromName(tensor["dtype"].get<std::string>()).value_or(DType::kUndefined), shape};
 }
 
 host::Attr AttrOf(const Json& value) {
@@ -90,13 +96,14 @@ host::Problem ProblemOf(const Json& published) {
 }
 
 host::Platform PlatformOf(const Json& published) {
-  static const std::map<std::string, std::string_view> families = {{"Ascend910B", "ascend910b"},
-                                                                   {"Ascend950", "ascend950"}};
+  static const std::map<std::string, std::string_view> families = {
+      {"Ascend910B", "ascend910b"}, {"Ascend950", "ascend950"}, {"Ascend310P", "ascend310p"}};
   host::Platform platform;
   platform.soc = families.at(published["soc"].get<std::string>());
   platform.vector_cores = published["core_num"];
   platform.ub_bytes = published["ub_size"].get<std::int64_t>() - 256;
-  if (published.contains("compile_info")) {
+  // Of other operators it is a list, which they do not look at.
+  if (published.contains("compile_info") && published["compile_info"].is_object()) {
     platform.compiled_cores = published["compile_info"]["aivNum"];
   }
   return platform;
@@ -160,7 +167,8 @@ void CheckTiling(const Json& published, Asserted* asserted) {
   ++asserted->successes;
   const KnownDifference* const difference = FindDifference(published);
   if (expected.contains("tiling_key")) {
-    EXPECT_EQ(tiling.key, expected["tiling_key"]);
+    const bool differs = difference != nullptr && difference->key;
+    EXPECT_EQ(tiling.key == expected["tiling_key"], !differs) << tiling.key;
     ++asserted->keys;
   }
   if (expected.contains("tiling_data")) {
@@ -189,17 +197,28 @@ TEST(PublishedCases, Tiling) {
     ++counts[published["snapshot"].get<std::string>() + " " + published["op"].get<std::string>()];
     CheckTiling(published, &asserted);
   }
-  EXPECT_EQ(counts, (std::map<std::string, int>{{"J moe_token_permute_with_routing_map", 17},
-                                                {"N moe_token_permute_with_routing_map", 3},
+  EXPECT_EQ(counts, (std::map<std::string, int>{{"J moe_token_permute_grad", 7},
+                                                {"J moe_token_permute_with_ep_grad", 11},
+                                                {"J moe_token_permute_with_routing_map", 17},
                                                 {"J moe_token_permute_with_routing_map_grad", 7},
-                                                {"N moe_token_permute_with_routing_map_grad", 2}}));
-  EXPECT_EQ(asserted.failures, 8);
-  EXPECT_EQ(asserted.successes, 21);
-  EXPECT_EQ(asserted.keys, 21);
-  EXPECT_EQ(asserted.data, 9);
-  EXPECT_EQ(asserted.workspaces, 9);
-  EXPECT_EQ(asserted.computed_data, 11);
-  EXPECT_EQ(asserted.block_dims, 20);
+                                                {"J moe_token_unpermute", 14},
+                                                {"J moe_token_unpermute_grad", 8},
+                                                {"J moe_token_unpermute_with_ep", 12},
+                                                {"J moe_token_unpermute_with_ep_grad", 13},
+                                                {"N moe_token_permute_grad", 2},
+                                                {"N moe_token_permute_with_routing_map", 3},
+                                                {"N moe_token_permute_with_routing_map_grad", 2},
+                                                {"N moe_token_unpermute", 8},
+                                                {"N moe_token_unpermute_grad", 8},
+                                                {"N moe_token_unpermute_with_ep", 5},
+                                                {"N moe_token_unpermute_with_ep_grad", 9}}));
+  EXPECT_EQ(asserted.failures, 21);
+  EXPECT_EQ(asserted.successes, 105);
+  EXPECT_EQ(asserted.keys, 105);
+  EXPECT_EQ(asserted.data, 76);
+  EXPECT_EQ(asserted.workspaces, 76);
+  EXPECT_EQ(asserted.computed_data, 25);
+  EXPECT_EQ(asserted.block_dims, 102);
 }
 
 TEST(PublishedCases, EveryKnownDifferenceIsOfACase) {
@@ -212,7 +231,7 @@ TEST(PublishedCases, EveryKnownDifferenceIsOfACase) {
 
 TEST(PublishedCases, ShapeInference) {
   const std::vector<Json> cases = CasesOf("infershape");
-  EXPECT_EQ(cases.size(), 2U);
+  EXPECT_EQ(cases.size(), 41U);
   for (const Json& published : cases) {
     SCOPED_TRACE(published["case"].get<std::string>());
     const host::OpDef& op = *host::FindOp(published["op"].get<std::string>());
@@ -220,12 +239,40 @@ TEST(PublishedCases, ShapeInference) {
     std::vector<host::Shape> shapes;
     const Status status = op.infer_shape(ProblemOf(published), &shapes);
     ASSERT_EQ(status.ok(), published["expected"]["status"] == "success") << status.message();
-    EXPECT_EQ(shapes, published["expected"]["output_shapes"].get<std::vector<host::Shape>>());
+    if (!published["expected"].contains("output_shapes")) continue;
+    const auto expected = published["expected"]["output_shapes"].get<std::vector<host::Shape>>();
+    // The last outputs may be left out where nothing is inferred of them.
+    shapes.resize(std::max(shapes.size(), expected.size()));
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      EXPECT_EQ(shapes[i], i < expected.size() ? expected[i] : host::Shape{}) << "output " << i;
+    }
   }
 }
 
-// None of these two operators' was published; a case that is added should not go unseen.
-TEST(PublishedCases, DTypeInference) { EXPECT_EQ(CasesOf("inferdatatype").size(), 0U); }
+TEST(PublishedCases, DTypeInference) {
+  const std::vector<Json> cases = CasesOf("inferdatatype");
+  EXPECT_EQ(cases.size(), 27U);
+  for (const Json& published : cases) {
+    SCOPED_TRACE(published["case"].get<std::string>());
+    const host::OpDef& op = *host::FindOp(published["op"].get<std::string>());
+    ASSERT_NE(op.infer_dtype, nullptr);
+    host::Problem problem;
+    for (const Json& dtype : published["input_dtypes"]) {
+      problem.inputs.emplace_back(
+          host::TensorDesc{host::DTypeFromName(dtype.get<std::string>()).value(), {}});
+    }
+    std::vector<DType> dtypes;
+    ASSERT_TRUE(op.infer_dtype(problem, &dtypes).ok());
+    const Json& expected = published["expected"]["output_dtypes"];
+    for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+      const std::string name(op.outputs[i].name);
+      const DType dtype = expected.contains(name)
+                              ? host::DTypeFromName(expected[name].get<std::string>()).value()
+                              : DType::kUndefined;
+      EXPECT_EQ(dtypes.at(i), dtype) << name;
+    }
+  }
+}
 
 }  // namespace
 }  // namespace moeperm::cann::host_test
