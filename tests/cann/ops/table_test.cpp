@@ -8,6 +8,7 @@
 #include "aclnnop/aclnn_moe_token_unpermute_grad.h"
 #include "aclnnop/aclnn_moe_token_unpermute_with_ep.h"
 #include "aclnnop/aclnn_moe_token_unpermute_with_ep_grad.h"
+#include "aclnnop/aclnn_moe_token_unpermute_with_routing_map.h"
 #include "door.hpp"
 #include "support/family_random.hpp"
 
@@ -129,7 +130,7 @@ TEST(CannTable, UnpermuteGradAsTheReference) {
     if (!ep && !inputs.probs) continue;  // one slot a token there
     const std::int64_t slots = inputs.sorted_indices.size();
     const std::int64_t end = inputs.first_row + inputs.rows.rows();
-    if (end > slots) continue;  // the range is cut to the slots
+    if (end > slots || inputs.rows.rows() == 0) continue;  // cut to the slots; no tiling
     BackGrads outputs = MakeGrads(inputs, {}, [&] { return AnyOutputLayout(random); });
     const AclTensor rows(SpecOf(inputs.rows)), tokens(SpecOf(inputs.tokens)),
         indices(SpecOf(inputs.sorted_indices)), probs = Handle(inputs.probs),
@@ -202,6 +203,53 @@ TEST(CannTable, PermuteAsTheReference) {
     ASSERT_EQ(stream.Synchronize(), 0) << TakeError();
     ASSERT_TRUE(Matches(inputs, outputs, Reference(inputs)));
   }
+}
+
+TEST(CannTable, UnpermuteWithRoutingMapAsTheReference) {
+  Stream stream;
+  Random random(20269);
+  int compared = 0;
+  for (int i = 0; i < 3000; ++i) {
+    BackInputs inputs = AnyBackWithMap(random, kSizes);
+    inputs.sorted_indices = Int32Of(inputs.sorted_indices);
+    const std::int64_t slots = inputs.sorted_indices.size();
+    // The slots a token come from the rows there.
+    if (slots == 0 || (!inputs.drop_and_pad && inputs.rows.rows() != slots)) continue;
+    const DType dtype = inputs.rows.dtype();
+    if (inputs.probs && inputs.probs->dtype() != dtype) {
+      inputs.probs = AnyValues(random, dtype == DType::kBFloat16 ? DType::kFloat32 : dtype,
+                               inputs.probs->shape());
+    }
+    inputs.skip_rows_out_of_range = !inputs.drop_and_pad;
+    inputs.round_products = inputs.drop_and_pad && inputs.probs && inputs.probs->dtype() == dtype;
+    BackOutputs outputs = MakeOutputs(inputs, [&] { return AnyOutputLayout(random); });
+    Tensor order(DType::kInt32, {slots});
+    Tensor ids(DType::kInt32, {slots}, Layout::kColumnGaps);
+    const AclTensor rows(SpecOf(inputs.rows)), indices(SpecOf(inputs.sorted_indices)),
+        map = Handle(inputs.routing_map), probs = Handle(inputs.probs), out(SpecOf(outputs.tokens)),
+        order_out(SpecOf(order)), ids_out(SpecOf(ids)), probs_out = Handle(outputs.gathered_probs);
+    const Range shape(inputs.tokens.rows(), inputs.tokens.cols());
+    std::uint64_t size = 0;
+    aclOpExecutor* executor = nullptr;
+    ASSERT_EQ(
+        aclnnMoeTokenUnpermuteWithRoutingMapGetWorkspaceSize(
+            rows.get(), indices.get(), map.get(), probs.get(), inputs.drop_and_pad, shape.get(),
+            out.get(), order_out.get(), ids_out.get(), probs_out.get(), &size, &executor),
+        0)
+        << TakeError();
+    ASSERT_EQ(aclnnMoeTokenUnpermuteWithRoutingMap(nullptr, size, executor, stream.get()), 0)
+        << TakeError();
+    ASSERT_EQ(stream.Synchronize(), 0) << TakeError();
+    ASSERT_TRUE(Matches(inputs, outputs, Reference(inputs)));
+    for (std::int64_t at = 0; at < slots; ++at) {
+      const std::int64_t row = order.Ints()[static_cast<std::size_t>(at)];
+      const std::int64_t want =
+          inputs.drop_and_pad ? inputs.sorted_indices.Ints()[static_cast<std::size_t>(row)] : 0;
+      ASSERT_EQ(ids.Ints()[static_cast<std::size_t>(at)], want);
+    }
+    ++compared;
+  }
+  EXPECT_GT(compared, 800);
 }
 
 TEST(CannTable, NullsComeFirst) {
