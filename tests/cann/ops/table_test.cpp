@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators over tables, through the door: the reference's bits for any call, strides included.
+// The ten operators beside the pair, through the door: the reference's bits for any call, strides
+// included.
+#include <algorithm>
+
 #include "aclnnop/aclnn_moe_token_permute.h"
 #include "aclnnop/aclnn_moe_token_permute_grad.h"
 #include "aclnnop/aclnn_moe_token_permute_with_ep.h"
@@ -210,6 +213,7 @@ TEST(CannTable, UnpermuteWithRoutingMapAsTheReference) {
   Stream stream;
   Random random(20269);
   int compared = 0;
+  int back = 0;
   for (int i = 0; i < 3000; ++i) {
     BackInputs inputs = AnyBackWithMap(random, kSizes);
     inputs.sorted_indices = Int32Of(inputs.sorted_indices);
@@ -250,7 +254,8 @@ TEST(CannTable, UnpermuteWithRoutingMapAsTheReference) {
     }
     ++compared;
     // Back again, with the indices that came out.
-    if (!inputs.drop_and_pad) continue;
+    const std::vector<std::int64_t> values = inputs.sorted_indices.Ints();
+    if (*std::max_element(values.begin(), values.end()) >= inputs.rows.rows()) continue;
     BackGrads grads = MakeGrads(inputs, {}, [&] { return AnyOutputLayout(random); });
     const AclTensor tokens(SpecOf(inputs.tokens)), rows_grad = Handle(grads.permuted_tokens_grad),
                                                    probs_grad = Handle(grads.probs_grad);
@@ -258,13 +263,23 @@ TEST(CannTable, UnpermuteWithRoutingMapAsTheReference) {
         MapTensor(DType::kInt8, inputs.tokens.rows(), inputs.probs ? inputs.probs->cols() : 1,
                   std::vector<std::uint8_t>(static_cast<std::size_t>(
                       inputs.tokens.rows() * (inputs.probs ? inputs.probs->cols() : 1))));
-    const AclTensor any_map(inputs.probs ? SpecOf(unread) : NotGiven());
+    const AclTensor any_map(!inputs.probs         ? NotGiven()
+                            : inputs.drop_and_pad ? SpecOf(unread)
+                                                  : SpecOf(*inputs.routing_map));
+    const AclTensor& places = inputs.drop_and_pad ? order_out : indices;
     const int code = aclnnMoeTokenUnpermuteWithRoutingMapGradGetWorkspaceSize(
-        tokens.get(), order_out.get(), ids_out.get(), any_map.get(), rows.get(), probs.get(), true,
-        shape.get(), rows_grad.get(), probs_grad.get(), &size, &executor);
-    if (inputs.probs && slots / inputs.probs->cols() > inputs.tokens.rows()) {
-      continue;  // more rows an expert than tokens: no tiling
+        tokens.get(), places.get(), ids_out.get(), any_map.get(), rows.get(), probs.get(),
+        inputs.drop_and_pad, shape.get(), rows_grad.get(), probs_grad.get(), &size, &executor);
+    // More rows an expert than tokens, or more slots a token than experts.
+    const std::int64_t experts = inputs.probs ? inputs.probs->cols() : slots;
+    const std::int64_t tokens_there = inputs.tokens.rows();
+    if (slots > experts * tokens_there) {
+      if (code == 0) {
+        ASSERT_EQ(aclDestroyAclOpExecutor(executor), 0);
+      }
+      continue;
     }
+    ++back;
     ASSERT_EQ(code, 0) << TakeError();
     ASSERT_EQ(aclnnMoeTokenUnpermuteWithRoutingMapGrad(nullptr, size, executor, stream.get()), 0)
         << TakeError();
@@ -272,6 +287,7 @@ TEST(CannTable, UnpermuteWithRoutingMapAsTheReference) {
     ASSERT_TRUE(Matches(inputs, grads, ReferenceOfGrads(inputs)));
   }
   EXPECT_GT(compared, 800);
+  EXPECT_GT(back, 600);
 }
 
 TEST(CannTable, NullsComeFirst) {
