@@ -9,6 +9,10 @@ namespace moeperm::cann::host {
 
 OpDef MoeTokenPermuteWithRoutingMap();
 OpDef MoeTokenPermuteWithRoutingMapGrad();
+OpDef MoeTokenUnpermuteWithRoutingMap();
+OpDef MoeTokenUnpermuteWithRoutingMapGrad();
+OpDef MoeTokenPermute();
+OpDef MoeTokenPermuteWithEp();
 OpDef MoeTokenPermuteGrad();
 OpDef MoeTokenUnpermute();
 OpDef MoeTokenUnpermuteGrad();

@@ -103,6 +103,10 @@ Status HiddenNotFor310P(std::string_view name, std::int64_t hidden, std::int64_t
       name, hidden, multiple, most);
 }
 
+Status PaddedMode() { return Invalid("padded_mode is true, which there is no kernel for"); }
+
+Status BadRangeSize(std::size_t size) { return Invalid("range has {} entries, but needs 2", size); }
+
 Status BadRange(std::int64_t start, std::int64_t end) {
   return Invalid("range is {} to {}, which ends before it starts or is outside the slots", start,
                  end);

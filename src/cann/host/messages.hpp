@@ -31,6 +31,8 @@ Status DTypeNotFor(std::string_view name, DType dtype, std::string_view soc);
 Status OtherDType(std::string_view name, DType dtype, std::string_view other, DType expected);
 Status HiddenNotFor310P(std::string_view name, std::int64_t hidden, std::int64_t multiple,
                         std::int64_t most);
+Status PaddedMode();
+Status BadRangeSize(std::size_t size);
 Status BadRange(std::int64_t start, std::int64_t end);
 Status BadCores(std::int64_t cores, std::int64_t limit);
 Status BadUb(std::int64_t bytes);

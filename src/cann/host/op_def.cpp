@@ -38,10 +38,18 @@ std::optional<DType> DTypeFromName(std::string_view name) {
 
 std::span<const OpDef> Ops() {
   static const std::array ops = {
-      MoeTokenPermuteWithRoutingMap(), MoeTokenPermuteWithRoutingMapGrad(),
-      MoeTokenPermuteGrad(),           MoeTokenUnpermute(),
-      MoeTokenUnpermuteGrad(),         MoeTokenPermuteWithEpGrad(),
-      MoeTokenUnpermuteWithEp(),       MoeTokenUnpermuteWithEpGrad(),
+      MoeTokenPermuteWithRoutingMap(),
+      MoeTokenPermuteWithRoutingMapGrad(),
+      MoeTokenUnpermuteWithRoutingMap(),
+      MoeTokenUnpermuteWithRoutingMapGrad(),
+      MoeTokenPermute(),
+      MoeTokenPermuteWithEp(),
+      MoeTokenPermuteGrad(),
+      MoeTokenUnpermute(),
+      MoeTokenUnpermuteGrad(),
+      MoeTokenPermuteWithEpGrad(),
+      MoeTokenUnpermuteWithEp(),
+      MoeTokenUnpermuteWithEpGrad(),
   };
   return ops;
 }

@@ -177,13 +177,14 @@ IndexCopy SplitIndexCopy(const IndexCopyInput& input) {
   return copy;
 }
 
-void AddIndexCopyFields(const IndexCopy& copy, TilingBuilder* builder) {
+void AddIndexCopyFields(const IndexCopy& copy, TilingBuilder* builder, const CopyRange* range) {
   builder->Add("copyNeedCoreNum", copy.need_cores);
   builder->Add("frontCores", copy.front_cores);
   builder->Add("tailCores", copy.tail_cores);
   builder->Add("frontCoreTokens", copy.front_tokens);
   builder->Add("tailCoreTokens", copy.tail_tokens);
   builder->Add("rowBytes", copy.row_bytes);
+  if (range != nullptr) builder->Add("probBytes", range->prob_bytes);
   builder->Add("copiesPerLoad", copy.copies_per_load);
   builder->Add("rowsPerCopy", copy.rows_per_copy);
   builder->Add("tokensPerLoad", copy.tokens_per_load);
@@ -201,8 +202,13 @@ void AddIndexCopyFields(const IndexCopy& copy, TilingBuilder* builder) {
   builder->Add("frontLastCopies", copy.front_last_copies);
   builder->Add("frontLastRows", copy.front_last_rows);
   builder->Add("numOutTokens", copy.num_out_tokens);
+  if (range != nullptr) {
+    builder->Add("start", range->start);
+    builder->Add("end", range->end);
+  }
   builder->Add("tokenUB", copy.token_ub_bytes);
   builder->Add("indicesUB", copy.indices_ub_bytes);
+  if (range != nullptr) builder->Add("probsUB", copy.indices_ub_bytes);
 }
 
 }  // namespace moeperm::cann::host

@@ -59,7 +59,13 @@ struct IndexCopy {
 };
 
 IndexCopy SplitIndexCopy(const IndexCopyInput& input);
-// The 24 numbers, as permute and the routing-map forward serialise them.
-void AddIndexCopyFields(const IndexCopy& copy, TilingBuilder* builder);
+// What the permutation of a range of rows has beside.
+struct CopyRange {
+  Wide start, end;
+  Wide prob_bytes;
+};
+// The 24 numbers, as permute and the routing-map forward serialise them; with a range 28.
+void AddIndexCopyFields(const IndexCopy& copy, TilingBuilder* builder,
+                        const CopyRange* range = nullptr);
 
 }  // namespace moeperm::cann::host

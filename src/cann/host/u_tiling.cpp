@@ -76,7 +76,7 @@ UTiling ComputeUTiling(const UTilingInput& input) {
   return split;
 }
 
-void AddUFields(const UTiling& split, TilingBuilder* builder) {
+void AddUSplits(const UTiling& split, TilingBuilder* builder) {
   builder->Add("hidden_splited_length", split.hidden_splited_length);
   builder->Add("hidden_splited_num", split.hidden_splited_num);
   builder->Add("hidden_splited_remain", split.hidden_splited_remain);
@@ -85,6 +85,10 @@ void AddUFields(const UTiling& split, TilingBuilder* builder) {
   builder->Add("tokens_splited_length", split.tokens_splited_length);
   builder->Add("tokens_splited_num", split.tokens_splited_num);
   builder->Add("tokens_splited_remain", split.tokens_splited_remain);
+}
+
+void AddUFields(const UTiling& split, TilingBuilder* builder) {
+  AddUSplits(split, builder);
   builder->Add("buffer_num", split.buffer_num);
 }
 

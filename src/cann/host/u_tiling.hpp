@@ -35,7 +35,8 @@ UTiling ComputeUTiling(const UTilingInput& input);
 // and, unless the tokens are float32 themselves, two float32 rows.
 Wide UBytesPerElement(Wide element_bytes, Wide buffers);
 
-// The nine split numbers and buffer_num, as they are serialised in.
+// The eight split numbers; with buffer_num, as they are serialised in.
+void AddUSplits(const UTiling& split, TilingBuilder* builder);
 void AddUFields(const UTiling& split, TilingBuilder* builder);
 
 // The checks and sizes of the operators that have rows as input 0 (an error names it `rows_name`)
