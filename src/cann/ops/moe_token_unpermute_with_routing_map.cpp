@@ -154,7 +154,8 @@ Status Call::Bind(Launch* launch) const {
     MOEPERM_TRY(launch->Zero(order_out));
     MOEPERM_TRY(launch->Zero(ids_out));
   }
-  if (probs && probs_out) {
+  const bool no_slots = !padded && top_k == 0;  // zeros, whatever the map says
+  if (probs && probs_out && !no_slots) {
     MOEPERM_TRY(launch->AddOutput(probs_out, slots, 1, "slots", &gathered));
   } else {
     MOEPERM_TRY(launch->Zero(probs_out));
@@ -164,11 +165,7 @@ Status Call::Bind(Launch* launch) const {
   args.drop_and_pad = padded;
   args.skip_rows_out_of_range = !padded;
   args.round_products = padded && probs && probs.meta->dtype == rows.meta->dtype;
-  if (!padded && top_k == 0) {  // no slots: zeros, whatever the map says
-    args.probs.reset();
-    gathered = nullptr;
-    MOEPERM_TRY(launch->Zero(probs_out));
-  }
+  if (no_slots) args.probs.reset();
   launch->compute = [args, output, order, ids, gathered]() mutable -> Status {
     TensorView rows_by_token;
     TensorView tokens_of_rows;
