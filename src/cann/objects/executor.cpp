@@ -10,10 +10,16 @@
 
 namespace moeperm::cann {
 
+int CheckResults(std::string_view function, const std::uint64_t* workspace_size,
+                 aclOpExecutor* const* executor) {
+  if (workspace_size == nullptr) return object_msg::NullArgument(function, "workspaceSize");
+  if (executor == nullptr) return object_msg::NullArgument(function, "executor");
+  return 0;
+}
+
 int MakeExecutor(std::string_view function, Bind bind, std::uint64_t workspace_size,
                  std::uint64_t* workspace_size_out, aclOpExecutor** executor) {
-  if (workspace_size_out == nullptr) return object_msg::NullArgument(function, "workspaceSize");
-  if (executor == nullptr) return object_msg::NullArgument(function, "executor");
+  if (const int code = CheckResults(function, workspace_size_out, executor); code != 0) return code;
   *executor = static_cast<aclOpExecutor*>(
       Live<Executor>().Add(std::make_shared<Executor>(std::move(bind), workspace_size)));
   *workspace_size_out = workspace_size;

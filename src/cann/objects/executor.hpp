@@ -29,6 +29,10 @@ struct Executor {
   std::atomic<bool> repeatable{false};
 };
 
+// 161001 where phase 1 has no place to put what it gives.
+int CheckResults(std::string_view function, const std::uint64_t* workspace_size,
+                 aclOpExecutor* const* executor);
+
 // The end of phase 1: hands the call to the program.
 int MakeExecutor(std::string_view function, Bind bind, std::uint64_t workspace_size,
                  std::uint64_t* workspace_size_out, aclOpExecutor** executor);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cann/objects/values.hpp"
 #include "cann/ops/messages.hpp"
 #include "cann/runtime/stream.hpp"
 
@@ -13,23 +14,37 @@ bool TensorArg::empty() const {
   return std::find(meta->dims.begin(), meta->dims.end(), 0) != meta->dims.end();
 }
 
-int CheckGiven(std::string_view function, std::initializer_list<Handle> handles) {
-  for (const Handle& handle : handles) {
-    if (handle.tensor == nullptr) return op_msg::MissingTensor(function, handle.name);
+int CheckGiven(std::string_view function, std::initializer_list<const TensorArg*> args) {
+  for (const TensorArg* arg : args) {
+    if (arg->handle == nullptr) return op_msg::MissingTensor(function, arg->name);
   }
   return 0;
 }
 
-int FindTensors(std::string_view function, std::initializer_list<Handle> handles) {
-  for (const Handle& handle : handles) {
-    handle.arg->name = handle.name;
-    if (handle.tensor == nullptr) continue;
-    handle.arg->tensor = Tensors().Find(handle.tensor);
-    if (handle.arg->tensor == nullptr) {
-      return op_msg::StaleTensor(function, handle.name, handle.tensor);
+int CheckGivenWith(std::string_view function, const TensorArg& arg, const TensorArg& other) {
+  if (arg.handle != nullptr || other.handle == nullptr) return 0;
+  return op_msg::MissingBecause(function, arg.name, other.name);
+}
+
+int FindTensors(std::string_view function, std::initializer_list<TensorArg*> args) {
+  for (TensorArg* const arg : args) {
+    if (arg->handle == nullptr) continue;
+    arg->tensor = Tensors().Find(arg->handle);
+    if (arg->tensor == nullptr) {
+      return op_msg::StaleHandle(function, arg->name, arg->handle, "aclTensor");
     }
-    handle.arg->meta = handle.arg->tensor->meta();
+    arg->meta = arg->tensor->meta();
   }
+  return 0;
+}
+
+int FindInts(std::string_view function, IntsArg* arg) {
+  if (arg->handle == nullptr) return 0;
+  const std::shared_ptr<IntArray> array = Live<IntArray>().Find(arg->handle);
+  if (array == nullptr) {
+    return op_msg::StaleHandle(function, arg->name, arg->handle, "aclIntArray");
+  }
+  arg->values = array->values;
   return 0;
 }
 
@@ -57,6 +72,11 @@ int CheckRoutingMap(std::string_view function, const TensorArg& arg) {
 int CheckInt32(std::string_view function, const TensorArg& arg) {
   if (arg.meta->dtype == ACL_INT32) return 0;
   return op_msg::WrongDType(function, arg.name, arg.meta->dtype, "int32");
+}
+
+int CheckIndex(std::string_view function, const TensorArg& arg) {
+  if (arg.meta->dtype == ACL_INT32 || arg.meta->dtype == ACL_INT64) return 0;
+  return op_msg::WrongDType(function, arg.name, arg.meta->dtype, "int32 or int64");
 }
 
 int CheckSameDType(std::string_view function, const TensorArg& arg, const TensorArg& other) {
@@ -95,12 +115,19 @@ std::optional<host::TensorDesc> Describe(const TensorArg& arg, host::Shape shape
   return host::TensorDesc{static_cast<host::DType>(arg.meta->dtype), std::move(shape)};
 }
 
-int CheckTiling(std::string_view function, const host::Problem& problem) {
-  const host::OpDef* const op = host::FindOp(function);
+std::optional<host::Attr> Describe(const IntsArg& arg) {
+  if (!arg.values) return std::nullopt;
+  return host::Attr(*arg.values);
+}
+
+bool OnAscend950() { return CurrentPlatform().soc == "ascend950"; }
+
+int CheckTiling(const Api& api, const host::Problem& problem) {
+  const host::OpDef* const op = host::FindOp(api.name);
   if (op == nullptr || op->compute_tiling == nullptr) return 0;
   host::Tiling tiling;
   const Status status = op->compute_tiling(problem, CurrentPlatform(), &tiling);
-  return status.ok() ? 0 : op_msg::TilingFailed(function, status.message());
+  return status.ok() ? 0 : op_msg::TilingFailed(api.name, status.message(), api.no_tiling);
 }
 
 }  // namespace moeperm::cann

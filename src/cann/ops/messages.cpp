@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string>
 
 #include "aclnn/opdev/op_errno.h"
@@ -39,8 +40,13 @@ int MissingBecause(std::string_view function, std::string_view argument, std::st
   return Fail(ACLNN_ERR_PARAM_NULLPTR,
               fmt::format("{}: {} is a null pointer but {} is given", function, argument, other));
 }
-int StaleTensor(std::string_view function, std::string_view argument, const void* handle) {
-  return Invalid(function, "{} = {} is no live aclTensor", argument, handle);
+int StaleHandle(std::string_view function, std::string_view argument, const void* handle,
+                std::string_view what) {
+  return Invalid(function, "{} = {} is no live {}", argument, handle, what);
+}
+int Unsupported(std::string_view function, std::string_view attribute, std::string_view value,
+                std::string_view allowed) {
+  return Invalid(function, "{} is {} but must be {}", attribute, value, allowed);
 }
 int NotPositive(std::string_view function, std::string_view attribute, std::int64_t value) {
   return Invalid(function, "{} is {} but must be above 0", attribute, value);
@@ -80,8 +86,33 @@ int AboveLimit(std::string_view function, std::string_view what, std::int64_t va
                std::int64_t limit) {
   return Invalid(function, "{} is {} but may be at most {}", what, value, limit);
 }
-int TilingFailed(std::string_view function, std::string_view why) {
-  return Fail(ACLNN_ERR_INNER_NULLPTR, fmt::format("{}: no tiling: {}", function, why));
+int TilingFailed(std::string_view function, std::string_view why, int code) {
+  return Fail(code, fmt::format("{}: no tiling: {}", function, why));
+}
+
+Status Translated(const Status& status, Names names) {
+  const std::string_view text = status.message();
+  const auto in_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t end = i;
+    while (end < text.size() && in_word(text[end])) ++end;
+    std::string_view word = text.substr(i, std::max<std::size_t>(end - i, 1));
+    i += word.size();
+    for (const auto& [library, own] : names) {
+      if (word == library) {
+        word = own;
+        break;
+      }
+    }
+    out += word;
+  }
+  return {status.code(), out};
+}
+Status OfWork(std::string_view function, const Status& status, Names names) {
+  return {status.code(), fmt::format("{}: {}", function, Translated(status, names).message())};
 }
 
 Status NullData(std::string_view argument, Dims dims) {
@@ -107,6 +138,21 @@ Status DoesNotFit(std::string_view argument, Dims dims, std::int64_t rows, std::
 }
 Status ShapesDiffer(std::string_view argument, Dims dims, std::string_view other, Dims want) {
   return Refuse("{} has shape {} but {} has {}", argument, List(dims), other, List(want));
+}
+Status RankNeeded(std::string_view argument, std::size_t rank, std::string_view want) {
+  return Refuse("{} has {} dimension(s) but needs {}", argument, rank, want);
+}
+Status NotAbove(std::string_view attribute, std::int64_t value, std::int64_t bound) {
+  return Refuse("{} is {} but must be above {}", attribute, value, bound);
+}
+Status NotMultiple(std::string_view argument, std::int64_t size, std::string_view of,
+                   std::int64_t number) {
+  return Refuse("{} has {} element(s), no multiple of {} = {}", argument, size, of, number);
+}
+Status OutOfBounds(std::string_view argument, std::int64_t position, std::int64_t value,
+                   std::int64_t limit, std::string_view what) {
+  return {Code::kIndexOutOfRange,
+          fmt::format("{}[{}] = {} but there are {} {}", argument, position, value, limit, what)};
 }
 Status WrongDim(std::string_view argument, std::size_t dim, std::int64_t size, std::int64_t want,
                 std::string_view why) {

@@ -2,12 +2,10 @@
 #include "aclnnop/aclnn_moe_token_permute_with_routing_map.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
+#include "aclnn/opdev/op_errno.h"
 #include "base/status_macros.hpp"
-#include "cann/objects/executor.hpp"
-#include "cann/objects/messages.hpp"
 #include "cann/ops/checks.hpp"
 #include "cann/ops/launch.hpp"
 #include "cann/ops/messages.hpp"
@@ -19,15 +17,26 @@ namespace {
 constexpr std::string_view kApi = "aclnnMoeTokenPermuteWithRoutingMap";
 constexpr std::int64_t kLimit = 16777215;  // tokens and experts are below it
 
+constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+    {"routing_map", "routingMap"},
+    {"num_out_tokens", "numOutTokens"},
+    {"permuted_tokens", "permuteTokensOut"},
+    {"permuted_probs", "permuteProbsOutOptional"},
+    {"sorted_indices", "sortedIndicesOut"}};
+constexpr Api kEntry = {kApi, ACLNN_ERR_INNER_NULLPTR, false, kNames};
+
 struct Call {
   TensorArg tokens;
-  TensorArg map;          // routingMap
-  TensorArg probs;        // probsOptional
+  TensorArg map;    // routingMap
+  TensorArg probs;  // probsOptional
+  std::int64_t num_out_tokens;
+  bool drop_and_pad;
   TensorArg tokens_out;   // permuteTokensOut
   TensorArg probs_out;    // permuteProbsOutOptional
   TensorArg indices_out;  // sortedIndicesOut
-  std::int64_t num_out_tokens = 0;
-  bool drop_and_pad = false;
+
+  int Check();
+  Status Bind(Launch* launch) const;
 
   [[nodiscard]] std::int64_t num_tokens() const { return map.dim(0); }
   [[nodiscard]] std::int64_t num_experts() const { return map.dim(1); }
@@ -111,77 +120,59 @@ int CheckCallTiling(const Call& call) {
                      Describe(call.probs_out ? call.probs_out : call.tokens, rows),
                      Describe(call.indices_out, rows)};
   problem.attrs = {call.rows(), call.drop_and_pad};
-  return CheckTiling(kApi, problem);
+  return CheckTiling(kEntry, problem);
 }
 
-Status AddOutput(const TensorArg& arg, std::int64_t rows, std::int64_t cols, std::string_view why,
-                 Launch* launch, Output** output) {
-  View view;
-  MOEPERM_TRY(Resolve(arg, &view));
-  if (!Output::Fits(view, rows, cols)) {
-    return op_msg::DoesNotFit(arg.name, view.dims, rows, cols, why);
-  }
-  *output = &launch->Add(Output(std::move(view), rows, cols));
-  return {};
-}
-
-Status ZeroAll(const TensorArg& arg, Launch* launch) {
-  if (!arg) return {};
-  View view;
-  MOEPERM_TRY(Resolve(arg, &view));
-  launch->Zero(std::move(view));
-  return {};
-}
-
-Status BindCall(const Call& call, Work* work) {
-  auto launch = std::make_shared<Launch>();
-  if (call.map.empty()) {
-    for (const TensorArg* arg : {&call.tokens_out, &call.probs_out, &call.indices_out}) {
-      MOEPERM_TRY(ZeroAll(*arg, launch.get()));
+Status Call::Bind(Launch* launch) const {
+  if (map.empty()) {
+    for (const TensorArg* arg : {&tokens_out, &probs_out, &indices_out}) {
+      MOEPERM_TRY(launch->Zero(*arg));
     }
-    *work = Launch::Finish(std::move(launch));
     return {};
   }
-  View tokens;
-  View map;
-  View probs;
-  MOEPERM_TRY(launch->Input(call.tokens, &tokens));
-  MOEPERM_TRY(launch->Input(call.map, &map));
-  if (call.probs) MOEPERM_TRY(launch->Input(call.probs, &probs));
-  if (tokens.dims[0] != call.num_tokens()) {
-    return op_msg::WrongDim(call.tokens.name, 0, tokens.dims[0], call.num_tokens(),
-                            "as in routingMap");
+  View token_view;
+  View map_view;
+  View prob_view;
+  MOEPERM_TRY(launch->Input(tokens, &token_view));
+  MOEPERM_TRY(launch->Input(map, &map_view));
+  if (probs) MOEPERM_TRY(launch->Input(probs, &prob_view));
+  if (tokens.dim(0) != num_tokens()) {
+    return op_msg::WrongDim(tokens.name, 0, tokens.dim(0), num_tokens(), "as in routingMap");
   }
-  const std::int64_t rows = call.rows();
-  Output* tokens_out = nullptr;
-  Output* probs_out = nullptr;
-  Output* indices_out = nullptr;
-  MOEPERM_TRY(
-      AddOutput(call.tokens_out, rows, tokens.dims[1], "rows x hidden", launch.get(), &tokens_out));
-  if (call.probs) {
-    MOEPERM_TRY(AddOutput(call.probs_out, rows, 1, "rows", launch.get(), &probs_out));
-  }
-  MOEPERM_TRY(AddOutput(call.indices_out, rows, 1, "rows", launch.get(), &indices_out));
+  Output* out = nullptr;
+  Output* prob_out = nullptr;
+  Output* index_out = nullptr;
+  MOEPERM_TRY(launch->AddOutput(tokens_out, rows(), tokens.dim(1), "rows x hidden", &out));
+  if (probs) MOEPERM_TRY(launch->AddOutput(probs_out, rows(), 1, "rows", &prob_out));
+  MOEPERM_TRY(launch->AddOutput(indices_out, rows(), 1, "rows", &index_out));
 
   PermuteWithRoutingMapArgs args;
-  args.tokens = AsInput(tokens);
-  args.routing_map = AsInput(map);
-  if (call.probs) args.probs = AsInput(probs);
-  args.num_out_tokens = rows;
-  args.top_k = call.drop_and_pad ? 0 : rows / call.num_tokens();
-  args.drop_and_pad = call.drop_and_pad;
+  args.tokens = AsInput(token_view);
+  args.routing_map = AsInput(map_view);
+  if (probs) args.probs = AsInput(prob_view);
+  args.num_out_tokens = rows();
+  args.top_k = drop_and_pad ? 0 : rows() / num_tokens();
+  args.drop_and_pad = drop_and_pad;
   PermuteWithRoutingMapSpecs specs;
   MOEPERM_TRY(InferPermuteWithRoutingMap(args, &specs));  // too many rows, for instance
-  launch->compute = [args, tokens_out, probs_out, indices_out]() mutable -> Status {
-    MOEPERM_TRY(tokens_out->Begin(false, &args.permuted_tokens));
-    MOEPERM_TRY(indices_out->Begin(true, &args.sorted_indices));
-    if (probs_out != nullptr) {
-      MOEPERM_TRY(probs_out->Begin(true, &args.permuted_probs.emplace()));
-    }
+  launch->compute = [args, out, prob_out, index_out]() mutable -> Status {
+    MOEPERM_TRY(out->Begin(false, &args.permuted_tokens));
+    MOEPERM_TRY(index_out->Begin(true, &args.sorted_indices));
+    if (prob_out != nullptr) MOEPERM_TRY(prob_out->Begin(true, &args.permuted_probs.emplace()));
     return PermuteWithRoutingMap(args);
   };
-  *work = Launch::Finish(std::move(launch));
   return {};
+}
+
+int Call::Check() {
+  MOEPERM_CANN_TRY(CheckGiven(kApi, {&tokens, &map, &tokens_out, &indices_out}));
+  MOEPERM_CANN_TRY(CheckGivenWith(kApi, probs_out, probs));
+  MOEPERM_CANN_TRY(
+      FindTensors(kApi, {&tokens, &map, &probs, &tokens_out, &probs_out, &indices_out}));
+  MOEPERM_CANN_TRY(CheckDTypes(*this));
+  MOEPERM_CANN_TRY(CheckRanks(*this));
+  MOEPERM_CANN_TRY(CheckCounts(*this));
+  return map.empty() ? 0 : CheckCallTiling(*this);
 }
 
 }  // namespace
@@ -191,32 +182,18 @@ aclnnStatus aclnnMoeTokenPermuteWithRoutingMapGetWorkspaceSize(
     const aclTensor* tokens, const aclTensor* routingMap, const aclTensor* probsOptional,
     int64_t numOutTokens, bool dropAndPad, aclTensor* permuteTokensOut,
     aclTensor* permuteProbsOutOptional, aclTensor* sortedIndicesOut, uint64_t* workspaceSize,
-    aclOpExecutor** executor) try {
+    aclOpExecutor** executor) {
   using namespace moeperm::cann;
-  Call call;
-  call.num_out_tokens = numOutTokens;
-  call.drop_and_pad = dropAndPad;
-  const Handle in = {"tokens", tokens, &call.tokens};
-  const Handle map = {"routingMap", routingMap, &call.map};
-  const Handle probs = {"probsOptional", probsOptional, &call.probs};
-  const Handle out = {"permuteTokensOut", permuteTokensOut, &call.tokens_out};
-  const Handle probs_out = {"permuteProbsOutOptional", permuteProbsOutOptional, &call.probs_out};
-  const Handle indices_out = {"sortedIndicesOut", sortedIndicesOut, &call.indices_out};
-
-  MOEPERM_CANN_TRY(CheckGiven(kApi, {in, map, out, indices_out}));
-  if (probs.tensor != nullptr && probs_out.tensor == nullptr) {
-    return op_msg::MissingBecause(kApi, probs_out.name, probs.name);
-  }
-  MOEPERM_CANN_TRY(FindTensors(kApi, {in, map, probs, out, probs_out, indices_out}));
-  MOEPERM_CANN_TRY(CheckDTypes(call));
-  MOEPERM_CANN_TRY(CheckRanks(call));
-  MOEPERM_CANN_TRY(CheckCounts(call));
-  if (!call.map.empty()) MOEPERM_CANN_TRY(CheckCallTiling(call));
-  return MakeExecutor(
-      kApi, [call = std::move(call)](Work* work) { return BindCall(call, work); }, 0, workspaceSize,
-      executor);
-} catch (...) {
-  return moeperm::cann::object_msg::OutOfMemory(moeperm::cann::kApi);
+  return Prepare(kEntry,
+                 Call{.tokens = {"tokens", tokens},
+                      .map = {"routingMap", routingMap},
+                      .probs = {"probsOptional", probsOptional},
+                      .num_out_tokens = numOutTokens,
+                      .drop_and_pad = dropAndPad,
+                      .tokens_out = {"permuteTokensOut", permuteTokensOut},
+                      .probs_out = {"permuteProbsOutOptional", permuteProbsOutOptional},
+                      .indices_out = {"sortedIndicesOut", sortedIndicesOut}},
+                 workspaceSize, executor);
 }
 
 aclnnStatus aclnnMoeTokenPermuteWithRoutingMap(void* workspace, uint64_t workspaceSize,

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aclnnop/aclnn_moe_token_permute_with_routing_map_grad.h"
 
-#include <memory>
 #include <optional>
 #include <utility>
 
+#include "aclnn/opdev/op_errno.h"
 #include "base/status_macros.hpp"
-#include "cann/objects/executor.hpp"
-#include "cann/objects/messages.hpp"
 #include "cann/ops/checks.hpp"
 #include "cann/ops/launch.hpp"
 #include "cann/ops/messages.hpp"
@@ -17,17 +15,30 @@ namespace moeperm::cann {
 namespace {
 
 constexpr std::string_view kApi = "aclnnMoeTokenPermuteWithRoutingMapGrad";
+constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+    {"permuted_tokens_grad", "permutedTokenOutputGrad"},
+    {"permuted_probs_grad", "permutedProbsOutputGradOptional"},
+    {"sorted_indices", "sortedIndices"},
+    {"routing_map", "routingMapOptional"},
+    {"num_experts", "numExperts"},
+    {"num_tokens", "tokensNum"},
+    {"tokens_grad", "tokensGradOut"},
+    {"probs_grad", "probsGradOutOptional"}};
+constexpr Api kEntry = {kApi, ACLNN_ERR_INNER_NULLPTR, false, kNames};
 
 struct Call {
-  TensorArg rows;        // permutedTokenOutputGrad
-  TensorArg probs;       // permutedProbsOutputGradOptional
-  TensorArg indices;     // sortedIndices
-  TensorArg map;         // routingMapOptional
+  TensorArg rows;     // permutedTokenOutputGrad
+  TensorArg probs;    // permutedProbsOutputGradOptional
+  TensorArg indices;  // sortedIndices
+  TensorArg map;      // routingMapOptional
+  std::int64_t num_experts;
+  std::int64_t num_tokens;
+  bool drop_and_pad;
   TensorArg tokens_out;  // tokensGradOut
   TensorArg probs_out;   // probsGradOutOptional
-  std::int64_t num_experts = 0;
-  std::int64_t num_tokens = 0;
-  bool drop_and_pad = false;
+
+  int Check();
+  Status Bind(Launch* launch) const;
 
   // The original returns at once and leaves the outputs as they are.
   [[nodiscard]] bool empty() const { return rows.empty() || tokens_out.empty(); }
@@ -62,24 +73,7 @@ int CheckCallTiling(const Call& call) {
                     Describe(call.map)};
   problem.outputs = {Describe(call.tokens_out), Describe(call.probs_out)};
   problem.attrs = {call.num_experts, call.num_tokens, call.drop_and_pad};
-  return CheckTiling(kApi, problem);
-}
-
-// Zeros for an output the call computes nothing for. One that the program hands over without
-// meaning it (no address, no dtype) is left alone.
-Status ZeroUnused(const TensorArg& arg, Launch* launch) {
-  if (!arg || arg.tensor->data() == nullptr) return {};
-  if (!DTypeKnown(arg)) return {};
-  View view;
-  MOEPERM_TRY(Resolve(arg, &view));
-  launch->Zero(std::move(view));
-  return {};
-}
-
-Status Fit(const TensorArg& arg, const View& view, std::int64_t rows, std::int64_t cols,
-           std::string_view why) {
-  if (Output::Fits(view, rows, cols)) return {};
-  return op_msg::DoesNotFit(arg.name, view.dims, rows, cols, why);
+  return CheckTiling(kEntry, problem);
 }
 
 // What one gradient needs of a run: the arguments of the library without the output.
@@ -88,18 +82,21 @@ struct Part {
   Output* out = nullptr;
 };
 
+// An output that is meant, whatever it holds.
+Status ZeroAll(const TensorArg& arg, Launch* launch) {
+  View view;
+  MOEPERM_TRY(Resolve(arg, &view));
+  launch->Zero(std::move(view));
+  return {};
+}
+
 Status BindTokens(const Call& call, const View& rows, const View& indices, Launch* launch,
                   std::optional<Part>* part) {
   const std::int64_t num_rows = rows.dims[0];
   const std::int64_t hidden = rows.dims[1];
-  View out;
-  MOEPERM_TRY(Resolve(call.tokens_out, &out));
   std::int64_t used = indices.elements;
   if (!call.drop_and_pad) {
-    if (num_rows < call.num_tokens) {  // no slots
-      launch->Zero(std::move(out));
-      return {};
-    }
+    if (num_rows < call.num_tokens) return ZeroAll(call.tokens_out, launch);  // no slots
     if (num_rows % call.num_tokens != 0) {
       return op_msg::RowsNotMultiple(call.rows.name, num_rows, call.num_tokens);
     }
@@ -110,42 +107,38 @@ Status BindTokens(const Call& call, const View& rows, const View& indices, Launc
   } else if (used > num_rows) {
     return op_msg::TooLong(call.indices.name, used, num_rows, "rows of permutedTokenOutputGrad");
   }
-  MOEPERM_TRY(Fit(call.tokens_out, out, call.num_tokens, hidden, "tokensNum x hidden"));
   Part tokens;
+  MOEPERM_TRY(launch->AddOutput(call.tokens_out, call.num_tokens, hidden, "tokensNum x hidden",
+                                &tokens.out));
   // Drop-and-pad: rows past the indices belong to no token.
   tokens.args.permuted_tokens_grad = AsInput(call.drop_and_pad ? rows.Slice(0, used) : rows);
   tokens.args.num_tokens = call.num_tokens;
   tokens.args.drop_and_pad = call.drop_and_pad;
   tokens.args.skip_rows_out_of_range = true;
   tokens.args.sorted_indices = ConstTensorView(nullptr, DType::kInt32, std::span(&used, 1));
-  tokens.out = &launch->Add(Output(std::move(out), call.num_tokens, hidden));
   *part = tokens;
   return {};
 }
 
-Status BindPaddedProbs(const Call& call, const View& probs, const View& indices, View out,
-                       Launch* launch, std::optional<Part>* part) {
+Status BindPaddedProbs(const Call& call, const View& probs, const View& indices, Launch* launch,
+                       std::optional<Part>* part) {
   const std::int64_t capacity = call.rows.dim(0) / call.num_experts;
   const std::int64_t used = capacity * call.num_experts;
-  if (used == 0) {
-    launch->Zero(std::move(out));
-    return {};
-  }
+  if (used == 0) return ZeroAll(call.probs_out, launch);
   if (probs.elements < used) {
     return op_msg::TooShort(call.probs.name, probs.elements, used, "numExperts x capacity");
   }
   if (indices.elements < used) {
     return op_msg::TooShort(call.indices.name, indices.elements, used, "numExperts x capacity");
   }
-  MOEPERM_TRY(
-      Fit(call.probs_out, out, call.num_tokens, call.num_experts, "tokensNum x numExperts"));
   Part gradient;
+  MOEPERM_TRY(launch->AddOutput(call.probs_out, call.num_tokens, call.num_experts,
+                                "tokensNum x numExperts", &gradient.out));
   gradient.args.permuted_probs_grad = AsInput(probs.Slice(0, used));
   gradient.args.num_tokens = call.num_tokens;
   gradient.args.num_experts = call.num_experts;
   gradient.args.drop_and_pad = true;
   gradient.args.sorted_indices = ConstTensorView(nullptr, DType::kInt32, std::span(&used, 1));
-  gradient.out = &launch->Add(Output(std::move(out), call.num_tokens, call.num_experts));
   *part = gradient;
   return {};
 }
@@ -153,16 +146,13 @@ Status BindPaddedProbs(const Call& call, const View& probs, const View& indices,
 // The map alone decides, its own shape included: neither tokensNum nor numExperts takes part.
 Status BindProbs(const Call& call, const View& indices, Launch* launch, std::optional<Part>* part) {
   View probs;
-  View out;
   MOEPERM_TRY(launch->Input(call.probs, &probs));
-  MOEPERM_TRY(Resolve(call.probs_out, &out));
-  if (call.drop_and_pad) {
-    return BindPaddedProbs(call, probs, indices, std::move(out), launch, part);
-  }
+  if (call.drop_and_pad) return BindPaddedProbs(call, probs, indices, launch, part);
   View map;
   MOEPERM_TRY(launch->Input(call.map, &map));
-  if (out.dims != map.dims) {
-    return op_msg::ShapesDiffer(call.probs_out.name, out.dims, call.map.name, map.dims);
+  const std::vector<std::int64_t>& out = call.probs_out.meta->dims;
+  if (out != map.dims) {
+    return op_msg::ShapesDiffer(call.probs_out.name, out, call.map.name, map.dims);
   }
   const std::int64_t none = 0;
   Part gradient;
@@ -171,7 +161,8 @@ Status BindProbs(const Call& call, const View& indices, Launch* launch, std::opt
   gradient.args.num_tokens = map.dims[0];
   gradient.args.num_experts = map.dims[1];
   gradient.args.sorted_indices = ConstTensorView(nullptr, DType::kInt32, std::span(&none, 1));
-  gradient.out = &launch->Add(Output(std::move(out), map.dims[0], map.dims[1]));
+  MOEPERM_TRY(launch->AddOutput(call.probs_out, map.dims[0], map.dims[1], "as routingMapOptional",
+                                &gradient.out));
   *part = gradient;
   return {};
 }
@@ -185,49 +176,27 @@ bool CanJoin(const Part& tokens, const Part& probs) {
          (!a.drop_and_pad || a.sorted_indices.shape(0) == b.sorted_indices.shape(0));
 }
 
-// The indices as one dimension, copied where no stride does that.
-class Indices {
- public:
-  explicit Indices(View view) : view_(std::move(view)) {}
-  Status Load() {
-    if (std::optional<TensorView> vector = AsVector(view_)) {
-      all_ = *vector;
-      return {};
-    }
-    MOEPERM_TRY(copy_.Allocate(view_.elements));
-    CopyDense(view_, reinterpret_cast<std::byte*>(copy_.data()));
-    all_ = ConstTensorView(copy_.data(), {view_.elements});
-    return {};
-  }
-  [[nodiscard]] ConstTensorView First(std::int64_t count) const {
-    return ConstTensorView(all_.data(), DType::kInt32, std::span(&count, 1), all_.strides());
-  }
-
- private:
-  View view_;
-  Buffer<std::int32_t> copy_;
-  ConstTensorView all_;
-};
-
 Status RunPart(PermuteWithRoutingMapGradArgs args, Output* tokens_out, Output* probs_out,
-               const Indices& indices) {
-  args.sorted_indices = indices.First(args.sorted_indices.shape(0));
+               const ConstTensorView& indices) {
+  args.sorted_indices = FirstOf(indices, args.sorted_indices.shape(0));
   if (tokens_out != nullptr) MOEPERM_TRY(tokens_out->Begin(false, &args.tokens_grad.emplace()));
   if (probs_out != nullptr) MOEPERM_TRY(probs_out->Begin(false, &args.probs_grad.emplace()));
   return PermuteWithRoutingMapGrad(args);
 }
 
-Status Run(const std::optional<Part>& tokens, const std::optional<Part>& probs, Indices* indices) {
-  MOEPERM_TRY(indices->Load());
+Status Run(const std::optional<Part>& tokens, const std::optional<Part>& probs,
+           Reshaped* reshaped) {
+  ConstTensorView indices;
+  MOEPERM_TRY(reshaped->Load(&indices));
   if (tokens && probs && CanJoin(*tokens, *probs)) {
     PermuteWithRoutingMapGradArgs args = tokens->args;
     args.permuted_probs_grad = probs->args.permuted_probs_grad;
     args.routing_map = probs->args.routing_map;
     args.num_experts = probs->args.num_experts;
-    return RunPart(args, tokens->out, probs->out, *indices);
+    return RunPart(args, tokens->out, probs->out, indices);
   }
-  if (tokens) MOEPERM_TRY(RunPart(tokens->args, tokens->out, nullptr, *indices));
-  return probs ? RunPart(probs->args, nullptr, probs->out, *indices) : Status();
+  if (tokens) MOEPERM_TRY(RunPart(tokens->args, tokens->out, nullptr, indices));
+  return probs ? RunPart(probs->args, nullptr, probs->out, indices) : Status();
 }
 
 // What the library would refuse before it starts (too many tokens, rows, experts).
@@ -237,32 +206,42 @@ Status CheckPart(const std::optional<Part>& part) {
   return InferPermuteWithRoutingMapGrad(part->args, &specs);
 }
 
-Status BindCall(const Call& call, Work* work) {
-  auto launch = std::make_shared<Launch>();
-  if (call.empty()) {
-    MOEPERM_TRY(ZeroUnused(call.tokens_out, launch.get()));
-    MOEPERM_TRY(ZeroUnused(call.probs_out, launch.get()));
-    *work = Launch::Finish(std::move(launch));
-    return {};
+Status Call::Bind(Launch* launch) const {
+  if (empty()) {
+    MOEPERM_TRY(launch->Zero(tokens_out));
+    return launch->Zero(probs_out);
   }
-  View rows;
+  View row_view;
   View index_view;
-  std::optional<Part> tokens;
-  std::optional<Part> probs;
-  MOEPERM_TRY(launch->Input(call.rows, &rows));
-  MOEPERM_TRY(launch->Input(call.indices, &index_view));
-  MOEPERM_TRY(BindTokens(call, rows, index_view, launch.get(), &tokens));
-  if (call.wants_probs()) {
-    MOEPERM_TRY(BindProbs(call, index_view, launch.get(), &probs));
+  std::optional<Part> tokens_part;
+  std::optional<Part> probs_part;
+  MOEPERM_TRY(launch->Input(rows, &row_view));
+  MOEPERM_TRY(launch->Input(indices, &index_view));
+  MOEPERM_TRY(BindTokens(*this, row_view, index_view, launch, &tokens_part));
+  if (wants_probs()) {
+    MOEPERM_TRY(BindProbs(*this, index_view, launch, &probs_part));
   } else {
-    MOEPERM_TRY(ZeroUnused(call.probs_out, launch.get()));
+    MOEPERM_TRY(launch->Zero(probs_out));
   }
-  MOEPERM_TRY(CheckPart(tokens));
-  MOEPERM_TRY(CheckPart(probs));
-  auto indices = std::make_shared<Indices>(std::move(index_view));
-  launch->compute = [tokens, probs, indices] { return Run(tokens, probs, indices.get()); };
-  *work = Launch::Finish(std::move(launch));
+  MOEPERM_TRY(CheckPart(tokens_part));
+  MOEPERM_TRY(CheckPart(probs_part));
+  const std::int64_t slots = index_view.elements;
+  Reshaped* const column = &launch->AddReshaped(Reshaped(std::move(index_view), slots, 1));
+  launch->compute = [tokens_part, probs_part, column] {
+    return Run(tokens_part, probs_part, column);
+  };
   return {};
+}
+
+int Call::Check() {
+  if (num_experts <= 0) return op_msg::NotPositive(kApi, "numExperts", num_experts);
+  if (num_tokens <= 0) return op_msg::NotPositive(kApi, "tokensNum", num_tokens);
+  MOEPERM_CANN_TRY(CheckGiven(kApi, {&rows, &indices, &tokens_out}));
+  MOEPERM_CANN_TRY(CheckGivenWith(kApi, map, probs));
+  MOEPERM_CANN_TRY(FindTensors(kApi, {&rows, &probs, &indices, &map, &tokens_out, &probs_out}));
+  MOEPERM_CANN_TRY(CheckDTypes(*this));
+  MOEPERM_CANN_TRY(CheckShapes(*this));
+  return empty() ? 0 : CheckCallTiling(*this);
 }
 
 }  // namespace
@@ -272,35 +251,19 @@ aclnnStatus aclnnMoeTokenPermuteWithRoutingMapGradGetWorkspaceSize(
     const aclTensor* permutedTokenOutputGrad, const aclTensor* permutedProbsOutputGradOptional,
     const aclTensor* sortedIndices, const aclTensor* routingMapOptional, int64_t numExperts,
     int64_t tokensNum, bool dropAndPad, aclTensor* tokensGradOut, aclTensor* probsGradOutOptional,
-    uint64_t* workspaceSize, aclOpExecutor** executor) try {
+    uint64_t* workspaceSize, aclOpExecutor** executor) {
   using namespace moeperm::cann;
-  Call call;
-  call.num_experts = numExperts;
-  call.num_tokens = tokensNum;
-  call.drop_and_pad = dropAndPad;
-  const Handle rows = {"permutedTokenOutputGrad", permutedTokenOutputGrad, &call.rows};
-  const Handle probs = {"permutedProbsOutputGradOptional", permutedProbsOutputGradOptional,
-                        &call.probs};
-  const Handle indices = {"sortedIndices", sortedIndices, &call.indices};
-  const Handle map = {"routingMapOptional", routingMapOptional, &call.map};
-  const Handle tokens_out = {"tokensGradOut", tokensGradOut, &call.tokens_out};
-  const Handle probs_out = {"probsGradOutOptional", probsGradOutOptional, &call.probs_out};
-
-  if (numExperts <= 0) return op_msg::NotPositive(kApi, "numExperts", numExperts);
-  if (tokensNum <= 0) return op_msg::NotPositive(kApi, "tokensNum", tokensNum);
-  MOEPERM_CANN_TRY(CheckGiven(kApi, {rows, indices, tokens_out}));
-  if (probs.tensor != nullptr && map.tensor == nullptr) {
-    return op_msg::MissingBecause(kApi, map.name, probs.name);
-  }
-  MOEPERM_CANN_TRY(FindTensors(kApi, {rows, probs, indices, map, tokens_out, probs_out}));
-  MOEPERM_CANN_TRY(CheckDTypes(call));
-  MOEPERM_CANN_TRY(CheckShapes(call));
-  if (!call.empty()) MOEPERM_CANN_TRY(CheckCallTiling(call));
-  return MakeExecutor(
-      kApi, [call = std::move(call)](Work* work) { return BindCall(call, work); }, 0, workspaceSize,
-      executor);
-} catch (...) {
-  return moeperm::cann::object_msg::OutOfMemory(moeperm::cann::kApi);
+  return Prepare(kEntry,
+                 Call{.rows = {"permutedTokenOutputGrad", permutedTokenOutputGrad},
+                      .probs = {"permutedProbsOutputGradOptional", permutedProbsOutputGradOptional},
+                      .indices = {"sortedIndices", sortedIndices},
+                      .map = {"routingMapOptional", routingMapOptional},
+                      .num_experts = numExperts,
+                      .num_tokens = tokensNum,
+                      .drop_and_pad = dropAndPad,
+                      .tokens_out = {"tokensGradOut", tokensGradOut},
+                      .probs_out = {"probsGradOutOptional", probsGradOutOptional}},
+                 workspaceSize, executor);
 }
 
 aclnnStatus aclnnMoeTokenPermuteWithRoutingMapGrad(void* workspace, uint64_t workspaceSize,

@@ -191,17 +191,25 @@ std::optional<TensorView> AsMatrix(const View& view, std::int64_t rows, std::int
   return TensorView(view.data, view.dtype, shape, strides);
 }
 
-std::optional<TensorView> AsVector(const View& view) {
-  const std::int64_t shape[] = {view.elements};
-  if (view.elements == 0) return TensorView(view.data, view.dtype, shape);
-  const std::vector<Dim> dims = Merge(view);
-  if (dims.size() > 1) return std::nullopt;
-  const std::int64_t strides[] = {dims.empty() ? 1 : dims[0].stride};
-  return TensorView(view.data, view.dtype, shape, strides);
-}
-
 ConstTensorView AsInput(const View& view) {
   return ConstTensorView(view.data, view.dtype, view.dims, view.strides);
+}
+
+ConstTensorView FirstOf(const ConstTensorView& column, std::int64_t count) {
+  return ConstTensorView(column.data(), column.dtype(), std::span(&count, 1),
+                         column.strides().first(1));
+}
+
+Status Reshaped::Load(ConstTensorView* matrix) {
+  if (const std::optional<TensorView> in_place = AsMatrix(view_, rows_, cols_)) {
+    *matrix = *in_place;
+    return {};
+  }
+  MOEPERM_TRY(copy_.Allocate(view_.elements * static_cast<std::int64_t>(view_.element_bytes)));
+  CopyDense(view_, copy_.data());
+  const std::int64_t shape[] = {rows_, cols_};
+  *matrix = ConstTensorView(copy_.data(), view_.dtype, shape);
+  return {};
 }
 
 void FillZero(const View& view) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/buffer.hpp"
@@ -37,11 +38,25 @@ Status Resolve(const TensorArg& arg, View* view);
 // A tensor of `rows` x `cols` elements, in the order of its own rows and columns, as a view of two
 // dimensions, or none where no strides do that. Rank and shape may be any.
 std::optional<TensorView> AsMatrix(const View& view, std::int64_t rows, std::int64_t cols);
-// The same with one dimension.
-std::optional<TensorView> AsVector(const View& view);
-
-// The input is one of the ranks that `AsMatrix` takes for sure: 2 (or 1: `AsVector`).
+// Of a rank that needs no such care: 1 or 2.
 ConstTensorView AsInput(const View& view);
+// The first `count` elements of a matrix of one column, as a vector.
+ConstTensorView FirstOf(const ConstTensorView& column, std::int64_t count);
+
+// An input of any rank and shape as rows x cols, copied where no strides do that.
+class Reshaped {
+ public:
+  Reshaped(View view, std::int64_t rows, std::int64_t cols)
+      : view_(std::move(view)), rows_(rows), cols_(cols) {}
+  // When the call runs.
+  Status Load(ConstTensorView* matrix);
+
+ private:
+  View view_;
+  std::int64_t rows_;
+  std::int64_t cols_;
+  Buffer<std::byte> copy_;
+};
 
 void FillZero(const View& view);
 void CopyDense(const std::byte* from, const View& to);

@@ -261,7 +261,9 @@ TEST(CannPhase2, ErrorsOfTheWork) {
     one.indices[2] = bad;
     TakeError();
     EXPECT_EQ(RunCall(one.call, stream), (Codes{0, 0, ACL_ERROR_RT_VECTOR_CORE_EXCEPTION})) << bad;
-    EXPECT_THAT(TakeError(), HasSubstr("sorted_indices[2] = " + std::to_string(bad)));
+    EXPECT_THAT(TakeError(),
+                HasSubstr("aclnnMoeTokenPermuteWithRoutingMapGrad: sortedIndices[2] = " +
+                          std::to_string(bad) + " but tokensNum = 4"));
     EXPECT_EQ(stream.Synchronize(), 0);
     one.indices[2] = 1;
     EXPECT_EQ(RunCall(one.call, stream), kGood);
@@ -271,7 +273,9 @@ TEST(CannPhase2, ErrorsOfTheWork) {
   forward.map[1] = 1;  // token 0 has three routes
   TakeError();
   EXPECT_EQ(RunCall(forward.call, stream), (Codes{0, 0, ACL_ERROR_RT_VECTOR_CORE_EXCEPTION}));
-  EXPECT_THAT(TakeError(), HasSubstr("routing_map[0] has 3 routes but top_k = 2"));
+  EXPECT_THAT(
+      TakeError(),
+      HasSubstr("aclnnMoeTokenPermuteWithRoutingMap: routingMap[0] has 3 routes but top_k = 2"));
   forward.map[1] = 0;
   EXPECT_EQ(RunCall(forward.call, stream), kGood);
   EXPECT_EQ(forward.tokens_out, kPermuted);
