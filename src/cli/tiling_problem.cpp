@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <charconv>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -32,14 +32,6 @@ std::int64_t Product(std::string_view what, std::int64_t a, std::int64_t b) {
   return product;
 }
 
-// What the sizes come to.
-struct Sizes {
-  std::int64_t tokens, hidden, experts, rows;
-  bool drop_and_pad;
-  DType dtype;
-  std::optional<DType> probs;  // nullopt: no probs
-};
-
 std::int64_t RowsOf(const TilingOptions& options) {
   if (options.capacity) {
     if (!options.drop_and_pad) io::Fail("--capacity is an attribute of drop-and-pad only");
@@ -52,62 +44,25 @@ std::int64_t RowsOf(const TilingOptions& options) {
   return slots / options.experts * options.experts;
 }
 
-Sizes SizesOf(const TilingOptions& options) {
-  Sizes sizes{options.tokens,  options.hidden,       options.experts,
-              RowsOf(options), options.drop_and_pad, DTypeOrThrow("--dtype", options.dtype),
-              std::nullopt};
+host::CallSizes SizesOf(const TilingOptions& options) {
+  host::CallSizes sizes;
+  sizes.tokens = options.tokens;
+  sizes.hidden = options.hidden;
+  sizes.experts = options.experts;
+  sizes.top_k = options.top_k.value_or(kDefaultTopK);
+  sizes.rows = RowsOf(options);
+  // Not every operator has slots; of one that has, so many are refused by the tiling.
+  if (__builtin_mul_overflow(sizes.tokens, sizes.top_k, &sizes.slots)) {
+    sizes.slots = std::numeric_limits<std::int64_t>::max();
+  }
+  sizes.drop_and_pad = options.drop_and_pad;
+  sizes.dtype = DTypeOrThrow("--dtype", options.dtype);
   if (options.probs_dtype.empty()) {
     sizes.probs = sizes.dtype;
   } else if (options.probs_dtype != "none") {
     sizes.probs = DTypeOrThrow("--probs-dtype", options.probs_dtype);
   }
   return sizes;
-}
-
-std::optional<TensorDesc> Probs(const Sizes& sizes, host::Shape shape) {
-  if (!sizes.probs) return std::nullopt;
-  return TensorDesc{*sizes.probs, std::move(shape)};
-}
-
-// As the API calls its kernel: the map transposed, the rows a multiple of what they are divided by.
-host::Problem ForwardProblem(const Sizes& sizes) {
-  const std::int64_t divisor = sizes.drop_and_pad ? sizes.experts : sizes.tokens;
-  const std::int64_t rows = divisor > 0 ? sizes.rows / divisor * divisor : sizes.rows;
-  const host::Shape map = {sizes.experts, sizes.tokens};
-  host::Problem problem;
-  problem.inputs = {TensorDesc{sizes.dtype, {sizes.tokens, sizes.hidden}},
-                    TensorDesc{DType::kInt8, map}, Probs(sizes, map)};
-  problem.outputs = {TensorDesc{sizes.dtype, {rows, sizes.hidden}}, Probs(sizes, {rows}),
-                     TensorDesc{DType::kInt32, {rows}}};
-  problem.attrs = {rows, sizes.drop_and_pad};
-  return problem;
-}
-
-host::Problem GradProblem(const Sizes& sizes) {
-  const host::Shape map = {sizes.tokens, sizes.experts};
-  host::Problem problem;
-  problem.inputs = {TensorDesc{sizes.dtype, {sizes.rows, sizes.hidden}}, Probs(sizes, {sizes.rows}),
-                    TensorDesc{DType::kInt32, {sizes.rows}}, TensorDesc{DType::kInt8, map}};
-  problem.outputs = {TensorDesc{sizes.dtype, {sizes.tokens, sizes.hidden}}, Probs(sizes, map)};
-  problem.attrs = {sizes.experts, sizes.tokens, sizes.drop_and_pad};
-  return problem;
-}
-
-// Operators whose shapes follow from the sizes; of others they have to be given.
-constexpr std::array kFromSizes = {
-    std::pair{std::string_view("moe_token_permute_with_routing_map"), &ForwardProblem},
-    std::pair{std::string_view("moe_token_permute_with_routing_map_grad"), &GradProblem},
-};
-
-host::Problem FromSizes(const host::OpDef& op, const TilingOptions& options) {
-  for (const auto& [name, make] : kFromSizes) {
-    if (name == op.name) return make(SizesOf(options));
-  }
-  host::Problem problem;
-  problem.inputs.resize(op.inputs.size());
-  problem.outputs.resize(op.outputs.size());
-  for (const host::AttrDef& attr : op.attrs) problem.attrs.emplace_back(attr.default_value);
-  return problem;
 }
 
 // "NAME=VALUE"
@@ -195,7 +150,7 @@ host::Attr AttrOf(std::string_view where, host::AttrType type, std::string_view 
 }  // namespace
 
 host::Problem BuildProblem(const host::OpDef& op, const TilingOptions& options) {
-  host::Problem problem = FromSizes(op, options);
+  host::Problem problem = op.problem_of(SizesOf(options));
   SetTensors(op, "--input", options.inputs, op.inputs, &problem.inputs);
   SetTensors(op, "--output", options.outputs, op.outputs, &problem.outputs);
   for (const std::string& text : options.attrs) {
