@@ -29,18 +29,22 @@ enum class Op {
   kRowMap,
   kUnpermute,      // weighted, as kForward laid the rows out
   kUnpermuteGrad,  // both gradients
-  kIndexPermute    // not padded only, without probs
+  kIndexPermute,   // not padded only, without probs
+  kSortChunks      // from eight processes' order to the experts'
 };
 
 struct OpName {
   Op op;
   std::string_view name;
 };
-inline constexpr std::array kOps = {
-    OpName{Op::kForward, "forward"},           OpName{Op::kTokensGrad, "tokens-grad"},
-    OpName{Op::kProbsGrad, "probs-grad"},      OpName{Op::kRowMap, "row-map"},
-    OpName{Op::kUnpermute, "unpermute"},       OpName{Op::kUnpermuteGrad, "unpermute-grad"},
-    OpName{Op::kIndexPermute, "index-permute"}};
+inline constexpr std::array kOps = {OpName{Op::kForward, "forward"},
+                                    OpName{Op::kTokensGrad, "tokens-grad"},
+                                    OpName{Op::kProbsGrad, "probs-grad"},
+                                    OpName{Op::kRowMap, "row-map"},
+                                    OpName{Op::kUnpermute, "unpermute"},
+                                    OpName{Op::kUnpermuteGrad, "unpermute-grad"},
+                                    OpName{Op::kIndexPermute, "index-permute"},
+                                    OpName{Op::kSortChunks, "sort-chunks"}};
 
 // Each input read once, each output written once.
 struct Traffic {
@@ -132,6 +136,7 @@ class Workload {
                      map.slot_experts().size_bytes() + map.row_tokens().size_bytes() +
                      map.tokens_per_expert().size_bytes() + map.expert_offsets().size_bytes();
     if (!sizes_.drop_and_pad) FillIndices();
+    FillChunks();
     return Run(Op::kForward, context);
   }
 
@@ -181,9 +186,7 @@ class Workload {
                    : call(Back<UnpermuteArgs>(), Unpermute);
       }
       case Op::kUnpermuteGrad: {
-        if (permuted_tokens_grad_.data() == nullptr) {
-          permuted_tokens_grad_ = Allocate(sizes_.dtype, sizes_.rows, sizes_.hidden);
-        }
+        AllocateRows();
         const auto call = [&](auto args, auto operation) {
           args.tokens_grad = View<true>(tokens_, sizes_.dtype, sizes_.tokens, sizes_.hidden);
           args.permuted_tokens =
@@ -208,6 +211,16 @@ class Workload {
             View<false>(permuted_tokens_, sizes_.dtype, sizes_.rows, sizes_.hidden);
         args.sorted_indices = Vector<false>(sorted_indices_, DType::kInt32, slots());
         return Permute(args, context);
+      }
+      case Op::kSortChunks: {
+        AllocateRows();
+        SortChunksArgs args;
+        args.rows = View<true>(permuted_tokens_, sizes_.dtype, sizes_.rows, sizes_.hidden);
+        args.split_sizes = ConstTensorView(chunk_sizes_.data(), {num_chunks()});
+        args.order = ConstTensorView(chunk_order_.data(), {num_chunks()});
+        args.sorted_rows =
+            View<false>(permuted_tokens_grad_, sizes_.dtype, sizes_.rows, sizes_.hidden);
+        return SortChunks(args, context);
       }
       case Op::kRowMap:
         break;
@@ -240,6 +253,8 @@ class Workload {
                 Size(permuted_tokens_) + Size(sizes_.drop_and_pad ? probs_grad_ : slot_probs_)};
       case Op::kIndexPermute:
         return {used + Size(indices_), Size(permuted_tokens_) + Size(sorted_indices_)};
+      case Op::kSortChunks:
+        return {Size(permuted_tokens_), Size(permuted_tokens_)};
       case Op::kRowMap:
         break;
     }
@@ -293,6 +308,24 @@ class Workload {
     return args;
   }
 
+  void AllocateRows() {
+    if (permuted_tokens_grad_.data() == nullptr) {
+      permuted_tokens_grad_ = Allocate(sizes_.dtype, sizes_.rows, sizes_.hidden);
+    }
+  }
+
+  [[nodiscard]] std::int64_t num_chunks() const { return kProcesses * sizes_.experts; }
+  // Chunks of about equal size, process by process; wanted expert by expert.
+  void FillChunks() {
+    chunk_sizes_.clear();
+    chunk_order_.clear();
+    for (std::int64_t chunk = 0; chunk < num_chunks(); ++chunk) {
+      chunk_sizes_.push_back(sizes_.rows * (chunk + 1) / num_chunks() -
+                             sizes_.rows * chunk / num_chunks());
+      chunk_order_.push_back(chunk % kProcesses * sizes_.experts + chunk / kProcesses);
+    }
+  }
+
   void FillIndices() {
     auto* const indices = reinterpret_cast<std::int32_t*>(indices_.data());
     const auto* const map = reinterpret_cast<const std::uint8_t*>(routing_map_.data());
@@ -315,7 +348,9 @@ class Workload {
   // The experts of the map, and their probs, slot by slot.
   Buffer indices_, slot_probs_;
   Buffer tokens_grad_, probs_grad_;
-  Buffer permuted_tokens_grad_;  // of kUnpermuteGrad, where that is run
+  Buffer permuted_tokens_grad_;  // of kUnpermuteGrad and kSortChunks, where these are run
+  static constexpr std::int64_t kProcesses = 8;
+  std::vector<std::int64_t> chunk_sizes_, chunk_order_;
   std::uint64_t used_tokens_ = 0;
   std::uint64_t row_map_bytes_ = 0;
 };

@@ -16,8 +16,9 @@ TEST_F(Bench, AFile) {
   EXPECT_GT(json["write_gb_per_s"], 0.1);
   std::vector<std::string> ops;
   for (const Json& result : json["results"]) ops.push_back(result["op"]);
-  ASSERT_THAT(ops, testing::ElementsAre("forward", "tokens-grad", "probs-grad", "row-map",
-                                        "unpermute", "unpermute-grad", "index-permute"));
+  ASSERT_THAT(ops,
+              testing::ElementsAre("forward", "tokens-grad", "probs-grad", "row-map", "unpermute",
+                                   "unpermute-grad", "index-permute", "sort-chunks"));
   const Json& forward = json["results"][0];
   // tokens + routing_map + probs; permuted_tokens + permuted_probs + sorted_indices.
   EXPECT_EQ(forward["bytes_read"], 100 * 64 * 2 + 100 * 8 + 100 * 8 * 4);
@@ -33,6 +34,7 @@ TEST_F(Bench, AFile) {
   EXPECT_EQ(json["results"][5]["bytes_written"], 200 * 64 * 2 + 200 * 4);
   EXPECT_EQ(json["results"][6]["bytes_read"], 100 * 64 * 2 + 200 * 4);
   EXPECT_EQ(json["results"][6]["bytes_written"], 200 * 64 * 2 + 200 * 4);
+  EXPECT_EQ(json["results"][7]["bytes_read"], 200 * 64 * 2);
   for (const Json& result : json["results"]) {
     EXPECT_GT(result["seconds"], 0);
     EXPECT_GE(result["samples"], 7);

@@ -152,7 +152,7 @@ TEST_F(Tiling, Picture) {
 
 TEST_F(Tiling, SaysWhatIsWrong) {
   EXPECT_THAT(Error({}), HasSubstr("OP is required"));
-  EXPECT_THAT(Error({"permute"}), HasSubstr(kGrad));
+  EXPECT_THAT(Error({"permutation"}), HasSubstr(kGrad));
   EXPECT_THAT(Error({kGrad, "--soc", "Ascend310"}), HasSubstr("'Ascend310', which is none of"));
   EXPECT_THAT(Error({kGrad, "--dtype", "fp8"}), HasSubstr("--dtype: there is no dtype 'fp8'"));
   EXPECT_THAT(Error({kGrad, "--probs-dtype", "x"}), HasSubstr("--probs-dtype"));

@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "cann/host/layout.hpp"
 #include "problems.hpp"
 
 namespace moeperm::cann::host_test {
@@ -109,26 +110,30 @@ bool CallAll(const host::OpDef& op, const host::Problem& problem, const host::Pl
   EXPECT_EQ(status.ok(), !tiling.fields.empty());
   EXPECT_GE(tiling.block_dim, 0);
   EXPECT_GE(tiling.workspace_bytes, 0);
+  if (status.ok()) {
+    host::Layout layout;
+    op.describe(problem, platform, tiling, &layout);
+  }
   return status.ok();
 }
 
 TEST(Hostile, RandomProblems) {
-  Draw draw(20260101);
-  int accepted = 0;
-  constexpr int kRounds = 40000;
-  for (int i = 0; i < kRounds; ++i) {
-    Sizes sizes;
-    sizes.drop_and_pad = draw.Chance(2);
-    sizes.probs = draw.Chance(2);
-    host::Problem grad = GradProblem(sizes);
-    Disturb(draw, &grad);
-    accepted += CallAll(*host::FindOp(kGrad), grad, draw.AnyPlatform()) ? 1 : 0;
-    host::Problem forward = ForwardProblem(sizes);
-    Disturb(draw, &forward);
-    accepted += CallAll(*host::FindOp(kForward), forward, draw.AnyPlatform()) ? 1 : 0;
+  constexpr int kRounds = 10000;
+  for (const host::OpDef& op : host::Ops()) {
+    SCOPED_TRACE(op.type);
+    Draw draw(20260101);
+    int accepted = 0;
+    for (int i = 0; i < kRounds; ++i) {
+      host::CallSizes sizes;
+      sizes.drop_and_pad = draw.Chance(2);
+      if (draw.Chance(2)) sizes.probs = sizes.dtype;
+      host::Problem problem = op.problem_of(sizes);
+      Disturb(draw, &problem);
+      accepted += CallAll(op, problem, draw.AnyPlatform()) ? 1 : 0;
+    }
+    // Not all end at the first check.
+    EXPECT_GT(accepted, kRounds / 200);
   }
-  // Not all end at the first check.
-  EXPECT_GT(accepted, kRounds / 100);
 }
 
 // Sizes that agree with each other, so that they get to the arithmetic.
@@ -136,15 +141,21 @@ TEST(Hostile, ConsistentGiants) {
   for (const std::int64_t tokens : kNumbers) {
     for (const std::int64_t hidden : kNumbers) {
       for (const std::int64_t experts : kNumbers) {
-        for (const bool drop_and_pad : {false, true}) {
-          Sizes sizes;
-          sizes.tokens = tokens;
-          sizes.hidden = hidden;
-          sizes.experts = experts;
-          sizes.num_out_tokens = tokens;
-          sizes.drop_and_pad = drop_and_pad;
-          (void)CallAll(*host::FindOp(kGrad), GradProblem(sizes), {});
-          (void)CallAll(*host::FindOp(kForward), ForwardProblem(sizes), {});
+        host::CallSizes sizes;
+        sizes.tokens = tokens;
+        sizes.hidden = hidden;
+        sizes.experts = experts;
+        sizes.top_k = 1;
+        sizes.slots = tokens;
+        sizes.rows = tokens;
+        for (const host::OpDef& op : host::Ops()) {
+          for (const bool drop_and_pad : {false, true}) {
+            sizes.drop_and_pad = drop_and_pad;
+            sizes.probs.reset();
+            (void)CallAll(op, op.problem_of(sizes), {});
+            sizes.probs = sizes.dtype;
+            (void)CallAll(op, op.problem_of(sizes), {});
+          }
         }
       }
     }

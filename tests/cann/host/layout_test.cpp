@@ -125,15 +125,22 @@ TEST(Layouts, OfGiants) {
 }
 
 TEST(Meanings, EveryFieldHasOne) {
-  for (const bool drop_and_pad : {false, true}) {
-    Sizes sizes;
-    sizes.drop_and_pad = drop_and_pad;
-    for (const host::Tiling& tiling :
-         {TilingOf(kGrad, GradProblem(sizes)), TilingOf(kForward, ForwardProblem(sizes))}) {
-      std::set<std::string_view> names;
-      for (const host::TilingField& field : tiling.fields) {
-        EXPECT_NE(host::MeaningOf(field.name), "") << field.name;
-        EXPECT_TRUE(names.insert(field.name).second) << field.name;
+  for (const host::OpDef& op : host::Ops()) {
+    for (const bool drop_and_pad : {false, true}) {
+      for (const bool probs : {false, true}) {
+        host::CallSizes sizes;
+        sizes.drop_and_pad = drop_and_pad;
+        if (probs) sizes.probs = sizes.dtype;
+        host::Tiling tiling;
+        const Status status = op.compute_tiling(op.problem_of(sizes), {}, &tiling);
+        // The padded way back without probs has no tiling.
+        const bool none = op.type == "MoeTokenUnpermuteWithRoutingMap" && drop_and_pad && !probs;
+        EXPECT_EQ(status.ok(), !none) << op.type << ": " << status.message();
+        std::set<std::string_view> names;
+        for (const host::TilingField& field : tiling.fields) {
+          EXPECT_NE(host::MeaningOf(field.name), "") << field.name;
+          EXPECT_TRUE(names.insert(field.name).second) << field.name;
+        }
       }
     }
   }
