@@ -134,7 +134,7 @@ Status TileNotPadded(const Problem& problem, UTilingInput input, std::int64_t ro
   AddPaddedFields({}, 0, 0, builder);
   builder->Key(probs != nullptr ? 1 : 0);
   builder->BlockDim(std::max(split.used_cores, select.need_cores));
-  builder->Workspace(2 * kSystemWorkspaceBytes);
+  builder->Workspace(Wide{2} * kSystemWorkspaceBytes);
   return {};
 }
 

@@ -57,7 +57,7 @@ void TileU(const UTilingInput& input, std::int64_t rows, TilingBuilder* builder)
 
 std::int64_t UKey(DType tokens, const TensorDesc* probs) {
   constexpr std::int64_t kMixed = 8;
-  const auto number = [](DType dtype) {
+  const auto number = [](DType dtype) -> std::int64_t {
     return dtype == DType::kFloat32 ? 2 : dtype == DType::kFloat16 ? 1 : 0;
   };
   std::int64_t key = 2 * number(tokens);

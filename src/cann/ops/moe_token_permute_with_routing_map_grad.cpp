@@ -267,8 +267,7 @@ aclnnStatus aclnnMoeTokenPermuteWithRoutingMapGradGetWorkspaceSize(
 }
 
 aclnnStatus aclnnMoeTokenPermuteWithRoutingMapGrad(void* workspace, uint64_t workspaceSize,
-                                                   aclOpExecutor* executor,
-                                                   const aclrtStream stream) {
+                                                   aclOpExecutor* executor, aclrtStream stream) {
   return moeperm::cann::RunExecutor(moeperm::cann::kApi, workspace, workspaceSize, executor,
                                     stream);
 }

@@ -206,8 +206,7 @@ aclnnStatus aclnnMoeTokenUnpermuteWithRoutingMapGetWorkspaceSize(
 }
 
 aclnnStatus aclnnMoeTokenUnpermuteWithRoutingMap(void* workspace, uint64_t workspaceSize,
-                                                 aclOpExecutor* executor,
-                                                 const aclrtStream stream) {
+                                                 aclOpExecutor* executor, aclrtStream stream) {
   using namespace moeperm::cann;
   return RunExecutor(kApi, workspace, workspaceSize, executor, stream);
 }
